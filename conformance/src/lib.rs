@@ -1,0 +1,1 @@
+//! Suites that hold every backend to the operators' meaning.

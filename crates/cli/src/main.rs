@@ -1,0 +1,3 @@
+//! The armet command.
+
+fn main() {}

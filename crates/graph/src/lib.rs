@@ -1,0 +1,1 @@
+//! The graph: values, nodes, the operator list, one file per operator, passes.

@@ -1,0 +1,1 @@
+//! What this board is: CPU features, clusters, caches, memory, thermal zones.

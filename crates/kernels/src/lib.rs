@@ -1,0 +1,1 @@
+//! CPU micro-kernels behind safe functions; knows no graph.

@@ -1,0 +1,1 @@
+//! Backend traits, placement, memory planner, plan and executor.

@@ -1,0 +1,1 @@
+//! Element types, shapes, quantization parameters and owned tensors.

@@ -1,0 +1,1 @@
+//! Pictures in and out: decoding, resizing, normalising, detection and text post-processing, drawing.
