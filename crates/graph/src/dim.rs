@@ -1,0 +1,244 @@
+//! Symbolic dimensions: a number, a name, an expression over names, or not known yet.
+
+use std::sync::Arc;
+
+/// One dimension of a shape.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Dim {
+    /// A number.
+    Fixed(usize),
+    /// A named free dimension (`batch`).
+    Symbol(Arc<str>),
+    /// Arithmetic over dimensions.
+    Expression(Arc<Expression>),
+    /// Decided by data at run time.
+    Unknown,
+}
+
+/// Arithmetic over two dimensions.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Expression {
+    /// What is done.
+    pub operation: Operation,
+    /// Left operand.
+    pub left: Dim,
+    /// Right operand.
+    pub right: Dim,
+}
+
+/// The operations of dimension arithmetic. Subtraction saturates at zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Sum.
+    Add,
+    /// Difference.
+    Sub,
+    /// Product.
+    Mul,
+    /// Quotient, rounded down.
+    FloorDiv,
+    /// Quotient, rounded up.
+    CeilDiv,
+    /// Larger.
+    Max,
+    /// Smaller.
+    Min,
+}
+
+impl Operation {
+    fn apply(self, a: usize, b: usize) -> Option<usize> {
+        match self {
+            Self::Add => a.checked_add(b),
+            Self::Sub => Some(a.saturating_sub(b)),
+            Self::Mul => a.checked_mul(b),
+            Self::FloorDiv => a.checked_div(b),
+            Self::CeilDiv => (b != 0).then(|| a.div_ceil(b)),
+            Self::Max => Some(a.max(b)),
+            Self::Min => Some(a.min(b)),
+        }
+    }
+}
+
+impl Dim {
+    /// A named dimension.
+    pub fn symbol(name: &str) -> Self {
+        Self::Symbol(name.into())
+    }
+
+    /// The number, when it is one.
+    pub fn fixed(&self) -> Option<usize> {
+        match self {
+            Self::Fixed(n) => Some(*n),
+            _ => None,
+        }
+    }
+
+    /// Whether it is this number.
+    pub fn is(&self, n: usize) -> bool {
+        self.fixed() == Some(n)
+    }
+
+    fn combine(operation: Operation, left: &Self, right: &Self) -> Self {
+        use Operation::{Add, CeilDiv, FloorDiv, Max, Min, Mul, Sub};
+        if let (Self::Fixed(a), Self::Fixed(b)) = (left, right) {
+            return operation.apply(*a, *b).map_or(Self::Unknown, Self::Fixed);
+        }
+        if matches!(left, Self::Unknown) || matches!(right, Self::Unknown) {
+            return Self::Unknown;
+        }
+        match (operation, left, right) {
+            (Add | Sub, x, Self::Fixed(0)) | (Add, Self::Fixed(0), x) => return x.clone(),
+            (Mul | FloorDiv | CeilDiv, x, Self::Fixed(1)) | (Mul, Self::Fixed(1), x) => return x.clone(),
+            (Mul, _, Self::Fixed(0)) | (Mul, Self::Fixed(0), _) => return Self::Fixed(0),
+            (Sub, a, b) if a == b => return Self::Fixed(0),
+            (FloorDiv | CeilDiv, a, b) if a == b => return Self::Fixed(1),
+            (Max | Min, a, b) if a == b => return a.clone(),
+            _ => {}
+        }
+        // (x * a) / a, (x + a) + b: the forms that exporters' shape arithmetic leaves behind.
+        if let (Self::Expression(inner), Self::Fixed(b)) = (left, right)
+            && let Self::Fixed(a) = inner.right
+        {
+            match (operation, inner.operation) {
+                (FloorDiv | CeilDiv, Mul) if a == *b => return inner.left.clone(),
+                (FloorDiv | CeilDiv, Mul) if *b != 0 && a % b == 0 => {
+                    return inner.left.mul(&Self::Fixed(a / b));
+                }
+                (Mul, Mul) => return inner.left.mul(&Self::Fixed(a.saturating_mul(*b))),
+                (FloorDiv, FloorDiv) => return inner.left.floor_div(&Self::Fixed(a.saturating_mul(*b))),
+                (Add, Add) => return inner.left.add(&Self::Fixed(a.saturating_add(*b))),
+                (Sub, Add) if a >= *b => return inner.left.add(&Self::Fixed(a - b)),
+                _ => {}
+            }
+        }
+        if matches!(operation, Add | Mul) && matches!(left, Self::Fixed(_)) {
+            return Self::combine(operation, right, left);
+        }
+        Self::Expression(Arc::new(Expression { operation, left: left.clone(), right: right.clone() }))
+    }
+
+    /// Sum.
+    #[must_use]
+    pub fn add(&self, other: &Self) -> Self {
+        Self::combine(Operation::Add, self, other)
+    }
+
+    /// Difference, not below zero.
+    #[must_use]
+    pub fn sub(&self, other: &Self) -> Self {
+        Self::combine(Operation::Sub, self, other)
+    }
+
+    /// Product.
+    #[must_use]
+    pub fn mul(&self, other: &Self) -> Self {
+        Self::combine(Operation::Mul, self, other)
+    }
+
+    /// Quotient rounded down.
+    #[must_use]
+    pub fn floor_div(&self, other: &Self) -> Self {
+        Self::combine(Operation::FloorDiv, self, other)
+    }
+
+    /// Quotient rounded up.
+    #[must_use]
+    pub fn ceil_div(&self, other: &Self) -> Self {
+        Self::combine(Operation::CeilDiv, self, other)
+    }
+
+    /// The larger.
+    #[must_use]
+    pub fn max(&self, other: &Self) -> Self {
+        Self::combine(Operation::Max, self, other)
+    }
+
+    /// The smaller.
+    #[must_use]
+    pub fn min(&self, other: &Self) -> Self {
+        Self::combine(Operation::Min, self, other)
+    }
+
+    /// The dimension two broadcast dimensions give; `None` when they cannot be equal and neither is 1.
+    pub fn broadcast(&self, other: &Self) -> Option<Self> {
+        match (self, other) {
+            (a, b) if a == b => Some(a.clone()),
+            (Self::Fixed(1), b) => Some(b.clone()),
+            (a, Self::Fixed(1)) => Some(a.clone()),
+            (Self::Fixed(_), Self::Fixed(_)) => None,
+            // Not 1, so it wins over whatever the other turns out to be.
+            (Self::Fixed(n), _) | (_, Self::Fixed(n)) => Some(Self::Fixed(*n)),
+            _ => Some(Self::Unknown),
+        }
+    }
+
+    /// The number this is when names stand for numbers; names that are not bound stay.
+    #[must_use]
+    pub fn substitute(&self, bindings: &dyn Fn(&str) -> Option<usize>) -> Self {
+        match self {
+            Self::Symbol(name) => bindings(name).map_or_else(|| self.clone(), Self::Fixed),
+            Self::Expression(e) => {
+                Self::combine(e.operation, &e.left.substitute(bindings), &e.right.substitute(bindings))
+            }
+            _ => self.clone(),
+        }
+    }
+}
+
+impl From<usize> for Dim {
+    fn from(n: usize) -> Self {
+        Self::Fixed(n)
+    }
+}
+
+impl std::fmt::Display for Dim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Fixed(n) => write!(f, "{n}"),
+            Self::Symbol(name) => f.write_str(name),
+            Self::Unknown => f.write_str("?"),
+            Self::Expression(e) => {
+                let (l, r) = (&e.left, &e.right);
+                match e.operation {
+                    Operation::Add => write!(f, "({l}+{r})"),
+                    Operation::Sub => write!(f, "({l}-{r})"),
+                    Operation::Mul => write!(f, "{l}*{r}"),
+                    Operation::FloorDiv => write!(f, "floor({l}/{r})"),
+                    Operation::CeilDiv => write!(f, "ceil({l}/{r})"),
+                    Operation::Max => write!(f, "max({l},{r})"),
+                    Operation::Min => write!(f, "min({l},{r})"),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exporter_arithmetic_simplifies() {
+        let n = Dim::symbol("n");
+        assert_eq!(n.mul(&4.into()).floor_div(&4.into()), n);
+        assert_eq!(n.mul(&4.into()).floor_div(&2.into()), n.mul(&2.into()));
+        assert_eq!(n.add(&3.into()).sub(&3.into()), n);
+        assert_eq!(n.sub(&n), Dim::Fixed(0));
+        assert_eq!(n.floor_div(&2.into()).floor_div(&4.into()).to_string(), "floor(n/8)");
+        assert_eq!(n.mul(&4.into()).substitute(&|_| Some(3)), Dim::Fixed(12));
+    }
+
+    #[test]
+    fn broadcast_keeps_what_is_known() {
+        let n = Dim::symbol("n");
+        assert_eq!(n.broadcast(&Dim::Fixed(1)), Some(n.clone()));
+        assert_eq!(n.broadcast(&Dim::Fixed(5)), Some(Dim::Fixed(5)));
+        assert_eq!(Dim::Fixed(3).broadcast(&Dim::Fixed(5)), None);
+    }
+
+    #[test]
+    fn overflow_and_division_by_zero_are_unknown() {
+        assert_eq!(Dim::Fixed(usize::MAX).mul(&2.into()), Dim::Unknown);
+        assert_eq!(Dim::Fixed(1).floor_div(&0.into()), Dim::Unknown);
+    }
+}

@@ -1,0 +1,260 @@
+//! Types of all values, from the types of the inputs: concrete, symbolic, or cut where data decides.
+
+use armet_tensor::{ElementType, Tensor};
+use smallvec::SmallVec;
+
+use crate::{Dim, Graph, GraphError, InferError, NodeId, TensorType, ValueId, ValueType};
+
+mod entries;
+
+pub use entries::Entry;
+
+/// Integer values longer than this are not followed through shape arithmetic.
+const LONGEST_FOLLOWED: usize = 1024;
+
+/// One input as inference sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct InferInput<'a> {
+    /// Its type; quantized values are shown as `float32`.
+    pub ty: &'a ValueType,
+    /// Its contents, when known.
+    pub value: Option<&'a Tensor>,
+    /// Its contents as far as they are known, for integer vectors and scalars.
+    pub entries: Option<&'a [Entry]>,
+}
+
+/// The inputs of a node as inference sees them.
+#[derive(Debug, Clone, Copy)]
+pub struct InferInputs<'a>(pub &'a [Option<InferInput<'a>>]);
+
+impl<'a> InferInputs<'a> {
+    /// Number of inputs, left-out ones between others included.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this input is there.
+    pub fn has(&self, index: usize) -> bool {
+        self.0.get(index).is_some_and(Option::is_some)
+    }
+
+    /// The type of an input of any kind.
+    ///
+    /// # Errors
+    /// When it is missing.
+    pub fn value_type(&self, index: usize) -> Result<&'a ValueType, InferError> {
+        let input = self.0.get(index).copied().flatten();
+        input.map(|i| i.ty).ok_or(InferError::MissingInput(index))
+    }
+
+    /// The type of a tensor input.
+    ///
+    /// # Errors
+    /// When it is missing or no tensor.
+    pub fn tensor(&self, index: usize) -> Result<&'a TensorType, InferError> {
+        self.value_type(index)?.tensor().ok_or(InferError::MissingInput(index))
+    }
+
+    /// The element type of an input.
+    ///
+    /// # Errors
+    /// When it is missing or no tensor.
+    pub fn element(&self, index: usize) -> Result<ElementType, InferError> {
+        Ok(self.tensor(index)?.element)
+    }
+
+    /// The dimensions of an input.
+    ///
+    /// # Errors
+    /// When it is missing, or [`InferError::NeedsRank`].
+    pub fn dims(&self, index: usize) -> Result<&'a [Dim], InferError> {
+        self.tensor(index)?.dims.as_deref().ok_or(InferError::NeedsRank(index))
+    }
+
+    /// The contents of an input.
+    ///
+    /// # Errors
+    /// When it is missing, or [`InferError::NeedsValue`].
+    pub fn value(&self, index: usize) -> Result<&'a Tensor, InferError> {
+        let input = self.0.get(index).copied().flatten().ok_or(InferError::MissingInput(index))?;
+        input.value.ok_or(InferError::NeedsValue(index))
+    }
+
+    /// The contents of an integer input.
+    ///
+    /// # Errors
+    /// When it is missing or holds no integers, or [`InferError::NeedsValue`].
+    pub fn ints(&self, index: usize) -> Result<Vec<i64>, InferError> {
+        let tensor = self.value(index)?;
+        tensor.to_i64().ok_or_else(|| {
+            InferError::Mismatch(format!("input {index} must hold integers, not {}", tensor.element()))
+        })
+    }
+
+    /// The contents of an integer input, each entry a number or a symbolic dimension.
+    ///
+    /// # Errors
+    /// When it is missing, or [`InferError::NeedsValue`] when nothing is known of it.
+    pub fn entries(&self, index: usize) -> Result<Vec<Entry>, InferError> {
+        let input = self.0.get(index).copied().flatten().ok_or(InferError::MissingInput(index))?;
+        match (input.value, input.entries) {
+            (Some(_), _) => Ok(self.ints(index)?.into_iter().map(Entry::Int).collect()),
+            (None, Some(entries)) => Ok(entries.to_vec()),
+            (None, None) => Err(InferError::NeedsValue(index)),
+        }
+    }
+
+    /// The contents of a float input, converted.
+    ///
+    /// # Errors
+    /// When it is missing or holds no numbers, or [`InferError::NeedsValue`].
+    pub fn floats(&self, index: usize) -> Result<Vec<f64>, InferError> {
+        let tensor = self.value(index)?;
+        crate::ops::numbers::to_f64(tensor).map_err(|_| {
+            InferError::Mismatch(format!("input {index} must hold numbers, not {}", tensor.element()))
+        })
+    }
+}
+
+/// What inference learnt besides the types it wrote into the graph.
+#[derive(Debug, Default)]
+pub struct Inference {
+    /// Nodes whose result types depend on data, with the reason, in order; nodes behind them are not listed.
+    pub cuts: Vec<(NodeId, InferError)>,
+    /// Contents of values that follow from shapes alone, where they are not constants of the graph already.
+    pub known: Vec<(ValueId, Tensor)>,
+}
+
+struct Walk {
+    values: Vec<Option<Tensor>>,
+    entries: Vec<Option<Vec<Entry>>>,
+}
+
+/// Gives every value its type. Constants and the inputs' types are the starting point.
+///
+/// # Errors
+/// When a node's inputs contradict its operator.
+pub fn infer(graph: &mut Graph) -> Result<Inference, GraphError> {
+    let count = graph.values().len();
+    let mut walk = Walk { values: vec![None; count], entries: vec![None; count] };
+    let mut result = Inference::default();
+    let mut unknown = vec![false; count];
+    for id in graph.order()? {
+        let node = graph.node(id);
+        let blocked = node.inputs.iter().flatten().any(|v| unknown[v.index()]);
+        match infer_node(graph, id, &walk) {
+            Ok(types) => {
+                let outputs = graph.node(id).outputs.clone();
+                for (output, ty) in outputs.iter().zip(types) {
+                    if let Some(output) = *output {
+                        set_type(graph, output, ty);
+                    }
+                }
+                follow(graph, id, &mut walk, &mut result);
+            }
+            Err(source @ (InferError::NeedsValue(_) | InferError::NeedsRank(_))) => {
+                for output in graph.node(id).outputs.clone().into_iter().flatten() {
+                    unknown[output.index()] = true;
+                    forget_shape(graph, output);
+                }
+                if !blocked {
+                    result.cuts.push((id, source));
+                }
+            }
+            Err(source) => {
+                let node = graph.node(id);
+                return Err(GraphError::Infer { node: node.name.clone(), operator: node.op.name(), source });
+            }
+        }
+    }
+    Ok(result)
+}
+
+/// Real numbers stand for quantized integers while types are inferred.
+fn shown(ty: &ValueType) -> ValueType {
+    match ty {
+        ValueType::Tensor(t) if t.quantization.is_some() => ValueType::Tensor(TensorType {
+            element: ElementType::F32,
+            dims: t.dims.clone(),
+            quantization: None,
+        }),
+        other => other.clone(),
+    }
+}
+
+fn set_type(graph: &mut Graph, value: ValueId, ty: ValueType) {
+    let slot = &mut graph.value_mut(value).ty;
+    match (slot, ty) {
+        (ValueType::Tensor(old), ValueType::Tensor(new)) if old.quantization.is_some() => old.dims = new.dims,
+        (slot, ty) => *slot = ty,
+    }
+}
+
+fn forget_shape(graph: &mut Graph, value: ValueId) {
+    if let ValueType::Tensor(ty) = &mut graph.value_mut(value).ty {
+        ty.dims = None;
+    }
+}
+
+fn infer_node(graph: &Graph, id: NodeId, walk: &Walk) -> Result<Vec<ValueType>, InferError> {
+    let node = graph.node(id);
+    let types: SmallVec<[Option<ValueType>; 6]> =
+        node.inputs.iter().map(|v| v.map(|v| shown(&graph.value(v).ty))).collect();
+    let inputs: SmallVec<[Option<InferInput<'_>>; 6]> = node
+        .inputs
+        .iter()
+        .zip(&types)
+        .map(|(v, ty)| {
+            let v = (*v)?;
+            Some(InferInput {
+                ty: ty.as_ref()?,
+                value: graph.constant(v).or(walk.values[v.index()].as_ref()),
+                entries: walk.entries[v.index()].as_deref(),
+            })
+        })
+        .collect();
+    node.op.operator().infer(&InferInputs(&inputs))
+}
+
+/// Follows integer contents through shape arithmetic.
+fn follow(graph: &Graph, id: NodeId, walk: &mut Walk, result: &mut Inference) {
+    let node = graph.node(id);
+    let Some(output) = node.output() else { return };
+    let Some(ty) = graph.value(output).ty.tensor() else { return };
+    if !matches!(ty.element, ElementType::I64 | ElementType::I32 | ElementType::Bool)
+        || ty.quantization.is_some()
+    {
+        return;
+    }
+    let (element, shape) = (ty.element, ty.shape());
+    if shape.as_ref().is_none_or(|s| s.len() > 1 || s.elements() > LONGEST_FOLLOWED) {
+        return;
+    }
+    let read = |v: ValueId| -> Option<Vec<Entry>> {
+        if let Some(tensor) = graph.constant(v).or(walk.values[v.index()].as_ref()) {
+            if tensor.len() > LONGEST_FOLLOWED {
+                return None;
+            }
+            return Some(tensor.to_i64()?.into_iter().map(Entry::Int).collect());
+        }
+        walk.entries[v.index()].clone()
+    };
+    let Some(entries) = entries::propagate(graph, node, &read) else { return };
+    let Some(shape) = shape else { return };
+    if entries.len() != shape.elements() {
+        return;
+    }
+    let ints: Option<Vec<i64>> = entries.iter().map(Entry::int).collect();
+    match ints.and_then(|ints| entries::to_tensor(element, &shape, &ints)) {
+        Some(tensor) => {
+            walk.values[output.index()] = Some(tensor.clone());
+            result.known.push((output, tensor));
+        }
+        None => walk.entries[output.index()] = Some(entries),
+    }
+}

@@ -1,0 +1,51 @@
+//! Shared pieces of operators.
+
+macro_rules! pending {
+    ($ty:ident) => {
+        impl crate::Operator for $ty {
+            fn name(&self) -> &'static str {
+                stringify!($ty)
+            }
+            fn attributes(&self) -> crate::Attributes {
+                crate::Attributes::none()
+            }
+            fn infer(&self, _: &crate::InferInputs<'_>) -> Result<Vec<crate::ValueType>, crate::InferError> {
+                Err(crate::InferError::Mismatch("not written".into()))
+            }
+            fn evaluate(
+                &self,
+                _: &[Option<&crate::Value>],
+                _: &crate::Context,
+            ) -> Result<Vec<crate::Value>, crate::EvaluateError> {
+                Err(crate::EvaluateError::Invalid("not written".into()))
+            }
+            fn operations(&self, _: &[Option<&crate::ValueType>], _: &[Option<&crate::ValueType>]) -> u64 {
+                0
+            }
+            fn cases() -> Vec<crate::Case> {
+                Vec::new()
+            }
+        }
+    };
+}
+pub(crate) use pending;
+
+use crate::InferError;
+
+/// Resolves an axis that may count from the end.
+///
+/// # Errors
+/// When it is out of range.
+pub(crate) fn axis(axis: i64, rank: usize) -> Result<usize, InferError> {
+    let n = i64::try_from(rank).unwrap_or(i64::MAX);
+    let at = if axis < 0 { axis.saturating_add(n) } else { axis };
+    usize::try_from(at)
+        .ok()
+        .filter(|&a| a < rank)
+        .ok_or_else(|| InferError::Mismatch(format!("axis {axis} is outside a tensor of {rank} dimensions")))
+}
+
+/// The longest float tolerance of a chain of `terms` products: rounding grows with their number.
+pub(crate) fn sum_tolerance(terms: usize) -> crate::Tolerance {
+    crate::Tolerance::Relative(1e-6 * (8.0 + (terms as f32).sqrt()))
+}
