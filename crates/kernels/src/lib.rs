@@ -1,1 +1,8 @@
 //! CPU micro-kernels behind safe functions; knows no graph.
+//!
+//! Each family is a folder: `mod.rs` has the safe driver and says what it promises, one file per instruction set has
+//! the kernels, `reference.rs` the same in obvious loops, and a table lists the kernels best first. Functions take
+//! slices and sizes, an [`isa::Isas`] when something is chosen, and a [`threads::Team`] when something runs.
+
+pub mod isa;
+pub mod threads;
