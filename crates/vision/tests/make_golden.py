@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Writes tests/answers/*.json: what OpenCV, Pillow, pyclipper and NumPy answer to small made-up inputs.
+
+The inputs come from a linear congruential generator that the tests repeat, so only answers are stored: long ones as a
+64-bit FNV-1a hash of their bytes, short ones as they are. Needs numpy, opencv-python-headless 5.0, pillow 13,
+pyclipper 1.4 and shapely 2. Run it without arguments; it replaces the files.
+"""
+
+import json
+import pathlib
+
+import cv2
+import numpy as np
+from PIL import Image
+
+ANSWERS = pathlib.Path(__file__).parent / "answers"
+
+
+class Generator:
+    """The same numbers as `Generator` in tests/golden/common.rs."""
+
+    def __init__(self, seed):
+        self.state = seed
+
+    def next(self):
+        self.state = (self.state * 1664525 + 1013904223) % 2**32
+        return self.state >> 8
+
+    def below(self, limit):
+        return self.next() % limit
+
+    def bytes(self, *shape):
+        count = int(np.prod(shape))
+        return np.array([self.next() >> 16 for _ in range(count)], dtype=np.uint8).reshape(shape)
+
+
+def fnv(array):
+    value = 0xCBF29CE484222325
+    for byte in np.ascontiguousarray(array).tobytes():
+        value = ((value ^ byte) * 0x100000001B3) % 2**64
+    return f"{value:016x}"
+
+
+def write(name, cases):
+    ANSWERS.mkdir(exist_ok=True)
+    lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
+    (ANSWERS / f"{name}.json").write_text(f"[\n{lines}\n]\n")
+
+
+def resize():
+    sizes = [(37, 23, 91, 60), (120, 64, 60, 32), (64, 48, 16, 12), (101, 77, 33, 20), (50, 90, 20, 12), (9, 9, 1, 1)]
+    sizes += [(1, 1, 7, 5), (40, 17, 13, 40), (17, 40, 40, 13), (30, 21, 30, 7)]
+    for seed, (width, height, to_width, to_height) in enumerate(sizes):
+        for channels in (1, 3):
+            pixels = Generator(seed).bytes(height, width, channels)
+            to = (to_width, to_height)
+            flat = pixels[:, :, 0] if channels == 1 else pixels
+            yield {
+                "seed": seed,
+                "size": [width, height, channels],
+                "to": to,
+                "linear": fnv(cv2.resize(pixels, to, interpolation=cv2.INTER_LINEAR)),
+                "area": fnv(cv2.resize(pixels, to, interpolation=cv2.INTER_AREA)),
+                "antialiased": fnv(np.asarray(Image.fromarray(flat).resize(to, Image.BILINEAR))),
+                "area_f64": cv2.resize(pixels.astype(np.float64), to, interpolation=cv2.INTER_AREA).ravel()[:5].tolist(),
+            }
+
+
+def letterbox(image, width, height):
+    ratio = min(height / image.shape[0], width / image.shape[1])
+    scaled = round(image.shape[1] * ratio), round(image.shape[0] * ratio)
+    across, down = (width - scaled[0]) / 2, (height - scaled[1]) / 2
+    image = cv2.resize(image, scaled, interpolation=cv2.INTER_LINEAR)
+    sides = round(down - 0.1), round(down + 0.1), round(across - 0.1), round(across + 0.1)
+    return cv2.copyMakeBorder(image, *sides, cv2.BORDER_CONSTANT, value=(114,) * 3)
+
+
+def imagenet(image):
+    height, width = image.shape[:2]
+    size = (256, int(256 * height / width)) if width <= height else (int(256 * width / height), 256)
+    scaled = Image.fromarray(image).resize(size, Image.BILINEAR)
+    left, top = round((size[0] - 224) / 2), round((size[1] - 224) / 2)
+    return np.asarray(scaled.crop((left, top, left + 224, top + 224)))
+
+
+def presets():
+    mean, std = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+    for seed, (width, height) in enumerate([(30, 20), (19, 41), (320, 250)]):
+        rgb = Generator(seed).bytes(height, width, 3)
+        bgr = rgb[:, :, ::-1]
+        ratio = 736 / min(width, height)
+        to = tuple(round(int(side * ratio) / 32) * 32 for side in (width, height))
+        prepared = {
+            "yolo": letterbox(rgb, 96, 64).transpose(2, 0, 1) / 255,
+            "imagenet": ((imagenet(rgb) / 255 - mean) / std).transpose(2, 0, 1),
+            "picodet": ((cv2.resize(bgr, (608, 800)) / 255 - mean) / std).transpose(2, 0, 1),
+            "ppocr-det": (cv2.resize(bgr, to) / 255 - 0.5).transpose(2, 0, 1) / 0.5,
+            "mtcnn": (cv2.resize(rgb, (17, 15), interpolation=cv2.INTER_AREA) - 127.5) / 128,
+            "raw": cv2.resize(rgb, (17, 15)).transpose(2, 0, 1).astype(float),
+        }
+        for name, values in prepared.items():
+            # The 8-bit pixels behind the numbers are what matters: the numbers follow by one division.
+            yield {
+                "seed": seed,
+                "picture": [width, height],
+                "preset": name,
+                "shape": [1, *values.shape],
+                "sum": float(values.sum()),
+                "first": values.ravel()[:4].tolist(),
+                "last": values.ravel()[-4:].tolist(),
+            }
+
+
+def main():
+    write("resize", resize())
+    write("presets", presets())
+
+
+if __name__ == "__main__":
+    main()
