@@ -4,5 +4,8 @@
 //! the kernels, `reference.rs` the same in obvious loops, and a table lists the kernels best first. Functions take
 //! slices and sizes, an [`isa::Isas`] when something is chosen, and a [`threads::Team`] when something runs.
 
+mod dispatch;
+pub mod elementwise;
 pub mod isa;
 pub mod threads;
+pub mod transpose;
