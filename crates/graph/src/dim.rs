@@ -159,6 +159,47 @@ impl Dim {
         Self::combine(Operation::Min, self, other)
     }
 
+    /// Product of all.
+    #[must_use]
+    pub fn product(dims: &[Self]) -> Self {
+        dims.iter().fold(Self::Fixed(1), |product, dim| product.mul(dim))
+    }
+
+    /// The number by which the product of `parts` must be multiplied to give the product of `whole`: what -1 stands
+    /// for in a reshape. Names that are in both cancel. `None` when there is no such whole number, or not just one.
+    #[must_use]
+    pub fn quotient(whole: &[Self], parts: &[Self]) -> Option<Self> {
+        let (mut number, mut names) = factors(whole);
+        let (mut divisor, divisor_names) = factors(parts);
+        if number == Some(0) && divisor_names.is_empty() && divisor.is_some_and(|d| d != 0) {
+            return Some(Self::Fixed(0));
+        }
+        let mut left = Vec::new();
+        for name in divisor_names {
+            match names.iter().position(|other| *other == name && name != Self::Unknown) {
+                Some(at) => {
+                    names.remove(at);
+                }
+                None => left.push(name),
+            }
+        }
+        if divisor == Some(0) {
+            return None;
+        }
+        if let (Some(a), Some(b)) = (number, divisor) {
+            let common = greatest_common_divisor(a, b);
+            (number, divisor) = (Some(a / common), Some(b / common));
+            // Names in the product may bring the factor that is missing; without any, it is missing.
+            if names.is_empty() && left.is_empty() && b != common {
+                return None;
+            }
+        }
+        let join = |number: Option<usize>, names: &[Self]| {
+            names.iter().fold(number.map_or(Self::Unknown, Self::Fixed), |product, name| product.mul(name))
+        };
+        Some(join(number, &names).floor_div(&join(divisor, &left)))
+    }
+
     /// The dimension two broadcast dimensions give; `None` when they cannot be equal and neither is 1.
     pub fn broadcast(&self, other: &Self) -> Option<Self> {
         match (self, other) {
@@ -183,6 +224,28 @@ impl Dim {
             _ => self.clone(),
         }
     }
+}
+
+/// Factors of a product: the numeric ones multiplied (`None` on overflow), and the others.
+fn factors(dims: &[Dim]) -> (Option<usize>, Vec<Dim>) {
+    let (mut number, mut names) = (Some(1usize), Vec::new());
+    let mut open: Vec<&Dim> = dims.iter().collect();
+    while let Some(dim) = open.pop() {
+        match dim {
+            Dim::Fixed(0) => return (Some(0), Vec::new()),
+            Dim::Fixed(n) => number = number.and_then(|number| number.checked_mul(*n)),
+            Dim::Expression(e) if e.operation == Operation::Mul => open.extend([&e.left, &e.right]),
+            other => names.push(other.clone()),
+        }
+    }
+    (number, names)
+}
+
+fn greatest_common_divisor(mut a: usize, mut b: usize) -> usize {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a.max(1)
 }
 
 impl From<usize> for Dim {
@@ -234,6 +297,25 @@ mod tests {
         assert_eq!(n.broadcast(&Dim::Fixed(1)), Some(n.clone()));
         assert_eq!(n.broadcast(&Dim::Fixed(5)), Some(Dim::Fixed(5)));
         assert_eq!(Dim::Fixed(3).broadcast(&Dim::Fixed(5)), None);
+    }
+
+    #[test]
+    fn quotients_cancel_names() {
+        let (n, m) = (Dim::symbol("n"), Dim::symbol("m"));
+        let quotient = |whole: &[Dim], parts: &[Dim]| Dim::quotient(whole, parts).map(|d| d.to_string());
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            quotient(&[n.clone(), 8.into(), m.clone(), 64.into()], &[m.clone(), n.clone()]),
+            text("512")
+        );
+        assert_eq!(quotient(&[n.clone(), 8.into(), m.clone()], &[n.clone(), 4.into()]), text("m*2"));
+        assert_eq!(quotient(&[n.mul(&8.into())], &[4.into(), n.clone()]), text("2"));
+        assert_eq!(quotient(&[n.clone()], &[4.into()]), text("floor(n/4)"));
+        assert_eq!(quotient(&[n.clone(), 4.into()], &[m.clone(), 8.into()]), text("floor(n/m*2)"));
+        assert_eq!(quotient(&[6.into()], &[4.into()]), None);
+        assert_eq!(quotient(&[0.into(), 3.into()], &[3.into()]), text("0"));
+        assert_eq!(quotient(&[0.into()], &[0.into()]), None);
+        assert_eq!(quotient(&[Dim::Unknown, 2.into()], &[Dim::Unknown, 2.into()]), text("?"));
     }
 
     #[test]

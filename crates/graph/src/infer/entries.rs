@@ -68,8 +68,7 @@ pub(super) fn propagate(
         }
         Op::Size(_) => {
             let ty = graph.value(node.input(0)?).ty.tensor()?;
-            let product = ty.dims.as_ref()?.iter().fold(Dim::Fixed(1), |product, dim| product.mul(dim));
-            Some(vec![Entry::from_dim(&product)])
+            Some(vec![Entry::from_dim(&Dim::product(ty.dims.as_ref()?))])
         }
         Op::Identity(_)
         | Op::Cast(_)

@@ -5,6 +5,7 @@
 
 use crate::{Attributes, Case, Context, EvaluateError, InferError, InferInputs, Value, ValueType};
 
+mod movement;
 mod support;
 
 pub mod numbers;

@@ -49,3 +49,19 @@ pub(crate) fn axis(axis: i64, rank: usize) -> Result<usize, InferError> {
 pub(crate) fn sum_tolerance(terms: usize) -> crate::Tolerance {
     crate::Tolerance::Relative(1e-6 * (8.0 + (terms as f32).sqrt()))
 }
+
+/// Resolves axes that may count from the end.
+///
+/// # Errors
+/// When one is out of range or named twice.
+pub(crate) fn axes(axes: &[i64], rank: usize) -> Result<Vec<usize>, InferError> {
+    let mut resolved = Vec::with_capacity(axes.len());
+    for &given in axes {
+        let at = axis(given, rank)?;
+        if resolved.contains(&at) {
+            return Err(InferError::Mismatch(format!("axis {at} is named twice in {axes:?}")));
+        }
+        resolved.push(at);
+    }
+    Ok(resolved)
+}
