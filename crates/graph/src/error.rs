@@ -84,6 +84,14 @@ pub enum GraphError {
         /// What is wrong.
         source: EvaluateError,
     },
+    /// A pass that does not exist was named.
+    #[error("{name} is no pass; the passes are {known}")]
+    UnknownPass {
+        /// The name that was given.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
     /// A graph input was not given.
     #[error("input {0} was not given")]
     MissingInput(String),

@@ -322,6 +322,15 @@ impl Graph {
         }
     }
 
+    /// Keeps the first `count` outputs of a node.
+    pub fn truncate_outputs(&mut self, id: NodeId, count: usize) {
+        for index in count..self.node(id).outputs.len() {
+            self.set_output(id, index, None);
+        }
+        let node = self.nodes[id.index()].as_mut().expect("the node has not been removed");
+        node.outputs.truncate(count);
+    }
+
     /// Every reader of `old`, and every result that was `old`, uses `new` instead.
     pub fn replace_uses(&mut self, old: ValueId, new: ValueId) {
         if old == new {

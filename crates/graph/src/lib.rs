@@ -9,11 +9,14 @@
 mod attributes;
 mod case;
 pub mod dim;
+pub mod dot;
 mod error;
 mod evaluate;
 mod graph;
 pub mod infer;
 pub mod ops;
+pub mod passes;
+pub mod text;
 mod types;
 mod value;
 

@@ -1,0 +1,144 @@
+//! Rewrites that keep a graph's meaning and make it cheaper. THE list of passes, in the order in which they run.
+//!
+//! A pass is one file of this folder with one function that edits a graph and says how many rewrites it made. It may
+//! count on types: every value's type is inferred before the first pass and kept right by each. Shapes may be symbolic;
+//! a pass rewrites only where what it needs is known. Running all passes again on their own result changes nothing that
+//! matters, so a model may be simplified once, cloned, given concrete shapes and simplified again.
+
+use std::time::{Duration, Instant};
+
+use crate::{Graph, GraphError};
+
+mod facts;
+mod rewrite;
+
+mod fold_constants;
+mod inline_conditionals;
+mod remove_dead_code;
+mod remove_identities;
+
+/// One rewrite of the list.
+#[derive(Clone, Copy)]
+pub struct Pass {
+    /// Its name: that of its file.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub summary: &'static str,
+    run: fn(&mut Graph, &PassContext<'_>) -> Result<usize, GraphError>,
+}
+
+impl std::fmt::Debug for Pass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pass").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+macro_rules! passes {
+    ($($module:ident: $summary:literal;)*) => {
+        /// Every pass, in the order in which they run.
+        pub const ALL: &[Pass] =
+            &[$(Pass { name: stringify!($module), summary: $summary, run: $module::run }),*];
+    };
+}
+
+passes! {
+    fold_constants: "Computes what follows from constants and from concrete shapes.";
+    inline_conditionals: "Puts the taken branch in place of an If whose condition is a constant.";
+    remove_dead_code: "Removes nodes and contents that no result of the graph needs.";
+    remove_identities: "Removes nodes that give their input back.";
+}
+
+/// What a pass may know besides the graph.
+struct PassContext<'a> {
+    layout: Option<&'a dyn LayoutPreference>,
+}
+
+/// How the passes run.
+#[derive(Clone, Copy, Default)]
+pub struct PassOptions<'a> {
+    /// Names of passes that are left out.
+    pub disabled: &'a [String],
+    /// Called with the name of each pass and the graph it left.
+    pub after: Option<&'a dyn Fn(&'static str, &Graph)>,
+    /// How the backend wants values laid out; without it all stay plain.
+    pub layout: Option<&'a dyn LayoutPreference>,
+}
+
+impl std::fmt::Debug for PassOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PassOptions").field("disabled", &self.disabled).finish_non_exhaustive()
+    }
+}
+
+/// What one pass did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassReport {
+    /// Its name.
+    pub name: &'static str,
+    /// Rewrites it made.
+    pub rewrites: usize,
+    /// Nodes before it.
+    pub nodes_before: usize,
+    /// Nodes behind it.
+    pub nodes_after: usize,
+    /// Time it took.
+    pub duration: Duration,
+}
+
+/// Which layouts a backend wants around a node.
+pub trait LayoutPreference {
+    /// What it wants for this node.
+    fn preference(&self, graph: &Graph, node: crate::NodeId) -> LayoutChoice;
+}
+
+/// The layouts of a node's data inputs and results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LayoutChoice {
+    /// The first input lies as `input`, the result and a tensor added to it as `output`. Weights and biases stay plain.
+    Required {
+        /// Layout of the first input.
+        input: armet_tensor::Layout,
+        /// Layout of the result.
+        output: armet_tensor::Layout,
+    },
+    /// Any layout, if all data inputs and results share it.
+    Any,
+    /// Plain inputs and results only.
+    PlainOnly,
+}
+
+/// Runs every pass that is not disabled.
+///
+/// # Errors
+/// When a disabled name is no pass, or the graph is not well formed.
+pub fn run_all(graph: &mut Graph, options: &PassOptions<'_>) -> Result<Vec<PassReport>, GraphError> {
+    for name in options.disabled {
+        if !ALL.iter().any(|pass| pass.name == name) {
+            let known = ALL.iter().map(|pass| pass.name).collect::<Vec<_>>().join(", ");
+            return Err(GraphError::UnknownPass { name: name.clone(), known });
+        }
+    }
+    crate::infer::infer(graph)?;
+    let context = PassContext { layout: options.layout };
+    let mut reports = Vec::with_capacity(ALL.len());
+    for pass in ALL {
+        if options.disabled.iter().any(|name| name == pass.name) {
+            continue;
+        }
+        let nodes_before = graph.node_count();
+        let start = Instant::now();
+        let rewrites = (pass.run)(graph, &context)?;
+        let duration = start.elapsed();
+        reports.push(PassReport {
+            name: pass.name,
+            rewrites,
+            nodes_before,
+            nodes_after: graph.node_count(),
+            duration,
+        });
+        if let Some(after) = options.after {
+            after(pass.name, graph);
+        }
+    }
+    Ok(reports)
+}
