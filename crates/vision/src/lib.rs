@@ -7,6 +7,7 @@
 //! NumPy, pyclipper), to the bit where a later step depends on it, so that results agree with them.
 #![forbid(unsafe_code)]
 
+pub mod detect;
 mod picture;
 mod planes;
 pub mod presets;

@@ -8,10 +8,15 @@ pyclipper 1.4 and shapely 2. Run it without arguments; it replaces the files.
 
 import json
 import pathlib
+import sys
+import types
 
 import cv2
 import numpy as np
 from PIL import Image
+
+sys.path.append(str(pathlib.Path(__file__).parents[3] / "tools" / "reference"))
+import detect as detect_pipeline
 
 ANSWERS = pathlib.Path(__file__).parent / "answers"
 
@@ -28,6 +33,9 @@ class Generator:
 
     def below(self, limit):
         return self.next() % limit
+
+    def ratio(self):
+        return self.next() / 2**24
 
     def bytes(self, *shape):
         count = int(np.prod(shape))
@@ -111,9 +119,51 @@ def presets():
             }
 
 
+def head_outputs(head, generator, width, height):
+    """Made-up outputs of a head; the numbers are exact in single precision."""
+    if head == "picodet":
+        cells = [-(-width // stride) * -(-height // stride) for stride in (8, 16, 32, 64)]
+        scores = [np.array([generator.ratio() for _ in range(3 * n)]).reshape(1, n, 3) for n in cells]
+        logits = [np.array([generator.below(4096) / 512 - 4 for _ in range(32 * n)]).reshape(1, n, 32) for n in cells]
+        return scores + logits
+    rows = []
+    for _ in range(150):
+        x, y = generator.below(16 * width) / 16, generator.below(16 * height) / 16
+        w, h = (4 + generator.below(16 * 36) / 16 for _ in range(2))
+        scores = [generator.ratio() for _ in range(4)]
+        if head == "end-to-end":
+            rows.append([x, y, x + w, y + h, scores[0], generator.below(5)])
+        else:
+            rows.append([x, y, w, h, *scores])
+    output = np.array(rows)[None]
+    return [output.transpose(0, 2, 1) if head == "yolov8" else output]
+
+
+def detect():
+    width, height = 96, 64
+    for seed, (head, picture) in enumerate(
+        [("yolov8", (200, 70)), ("yolov8", (31, 90)), ("yolov5", (96, 64)), ("end-to-end", (50, 90)), ("picodet", (77, 61))]
+    ):
+        outputs = [output.astype(np.float32) for output in head_outputs(head, Generator(seed), width, height)]
+        session = types.SimpleNamespace(
+            get_inputs=lambda: [types.SimpleNamespace(name="images", shape=[1, 3, height, width])],
+            run=lambda *_: outputs,
+        )
+        image = np.zeros((picture[1], picture[0], 3), np.uint8)
+        score, overlap = (0.6, 0.4) if head != "end-to-end" else (0.6, None)
+        if head == "picodet":
+            found = detect_pipeline.picodet(session, image, score, overlap)
+        else:
+            found = detect_pipeline.yolo(session, image, head, score, overlap)
+        found = sorted(found, key=lambda item: -item[1])
+        rounded = [[index, round(score, 6), *(round(side, 3) for side in box)] for index, score, box in found]
+        yield {"seed": seed, "head": head, "picture": picture, "found": rounded}
+
+
 def main():
     write("resize", resize())
     write("presets", presets())
+    write("detect", detect())
 
 
 if __name__ == "__main__":

@@ -15,6 +15,14 @@ impl Generator {
         self.0 >> 8
     }
 
+    pub(crate) fn below(&mut self, limit: u32) -> u32 {
+        self.next() % limit
+    }
+
+    pub(crate) fn ratio(&mut self) -> f32 {
+        self.next() as f32 / 16_777_216.0
+    }
+
     pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| (self.next() >> 16) as u8).collect()
     }

@@ -3,4 +3,5 @@
 //! Inputs are made up by a generator that both sides repeat; only answers are stored.
 
 mod common;
+mod detection;
 mod pictures;
