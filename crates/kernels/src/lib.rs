@@ -7,5 +7,7 @@
 mod dispatch;
 pub mod elementwise;
 pub mod isa;
+pub(crate) mod simd;
 pub mod threads;
 pub mod transpose;
+pub mod vecmath;
