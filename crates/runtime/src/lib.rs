@@ -1,1 +1,31 @@
-//! Backend traits, placement, memory planner, plan and executor.
+//! From a graph to a plan, and from a plan to results.
+//!
+//! [`compile`](compile::compile) specialises a graph for the types of its inputs, asks each backend in turn for each
+//! node, gives every value a place in one arena, and returns a [`Stage`]: flat data that [`execute`] walks without
+//! looking anything up. Where data decides a shape, the stage ends; the rest is compiled from the values that are then
+//! known, and kept for the next run with equal shapes. The runtime knows the traits of backends, never a backend.
+
+#![forbid(unsafe_code)]
+
+mod backend;
+mod compile;
+mod error;
+mod execute;
+mod memory;
+mod packs;
+mod placement;
+mod plan;
+mod probe;
+
+pub use backend::{
+    Backend, BackendId, Bindings, CompileContext, CompiledNode, DeviceInfo, Lowered, Lowering, NodeView,
+};
+pub use compile::{CompileOptions, compile};
+pub use error::{CompileError, RunError, Unsupported};
+pub use execute::{StageState, ValueRef};
+pub use memory::{Interval, MemoryPlan, plan_memory};
+pub use packs::PackCache;
+pub use placement::{Placement, REFERENCE, Refusal, StepReport};
+pub use plan::{Continuation, Location, MemoryReport, OutputSource, Stage, Step, StepKind};
+pub use probe::{NoProbe, Probe, StepResult};
+

@@ -1,0 +1,112 @@
+//! A model that was read.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use armet_graph::{Dim, Graph, ValueType};
+use armet_importers::onnx;
+use armet_tensor::ElementType;
+use bytes::Bytes;
+
+use crate::LoadError;
+
+/// An input or output, as the model declares it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValueSpec {
+    /// Its name.
+    pub name: String,
+    /// Its type; free dimensions have names.
+    pub ty: ValueType,
+}
+
+impl ValueSpec {
+    /// The element type, when it is a tensor.
+    pub fn element(&self) -> Option<ElementType> {
+        self.ty.tensor().map(|t| t.element)
+    }
+
+    /// The dimensions, when it is a tensor of known rank.
+    pub fn dims(&self) -> Option<&[Dim]> {
+        self.ty.tensor()?.dims.as_deref()
+    }
+}
+
+/// A model: its graph as the file has it, and what the file says of itself. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Model {
+    pub(crate) graph: Arc<Graph>,
+    metadata: Arc<BTreeMap<String, String>>,
+    warnings: Arc<[String]>,
+}
+
+impl Model {
+    /// Reads an ONNX file, and the files beside it that hold its weights when it has such.
+    ///
+    /// The files are mapped, not copied: they must not be changed while the model or a session of it is alive.
+    ///
+    /// # Errors
+    /// When a file cannot be read or the model is broken or not supported; all unsupported parts are listed at once.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, LoadError> {
+        let path = path.as_ref();
+        let bytes = map(path)?;
+        let folder = path.parent().unwrap_or_else(|| Path::new("."));
+        let external = onnx::Directory::new(folder);
+        Self::import(bytes, Some(&external))
+    }
+
+    /// Reads an ONNX model that lies in memory.
+    ///
+    /// # Errors
+    /// When the model is broken or not supported.
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, LoadError> {
+        Self::import(bytes.into(), None)
+    }
+
+    fn import(bytes: Bytes, external: Option<&dyn onnx::ExternalData>) -> Result<Self, LoadError> {
+        let options = onnx::ImportOptions { external, ..Default::default() };
+        let imported = onnx::import(bytes, &options)?;
+        Ok(Self {
+            graph: Arc::new(imported.graph),
+            metadata: Arc::new(imported.metadata),
+            warnings: imported.warnings.iter().map(ToString::to_string).collect(),
+        })
+    }
+
+    /// The inputs in order.
+    pub fn inputs(&self) -> Vec<ValueSpec> {
+        let spec = |&id| {
+            let value = self.graph.value(id);
+            ValueSpec { name: value.name.clone(), ty: value.ty.clone() }
+        };
+        self.graph.inputs().iter().map(spec).collect()
+    }
+
+    /// The outputs in order.
+    pub fn outputs(&self) -> Vec<ValueSpec> {
+        let spec = |o: &armet_graph::Output| ValueSpec {
+            name: o.name.clone(),
+            ty: self.graph.value(o.value).ty.clone(),
+        };
+        self.graph.outputs().iter().map(spec).collect()
+    }
+
+    /// What the file says of itself: class names, character lists, authors.
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        &self.metadata
+    }
+
+    /// What was odd about the file and how it was taken.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The graph as imported, before any pass.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+}
+
+fn map(path: &Path) -> Result<Bytes, LoadError> {
+    onnx::read_file(path).map_err(|source| LoadError::Read { path: path.to_owned(), source })
+}

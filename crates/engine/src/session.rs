@@ -1,0 +1,198 @@
+//! Memory for running a model.
+
+use std::sync::Arc;
+
+use armet_runtime::{NoProbe, Probe, RunError, Stage, StageState, ValueRef};
+use armet_tensor::{ElementType, Shape};
+use smallvec::SmallVec;
+
+use crate::{Compiled, Tensor};
+
+/// How many plans for different shapes a session keeps.
+pub const KEPT_PLANS: usize = 4;
+
+#[derive(Debug)]
+struct Planned {
+    types: Vec<(ElementType, Shape)>,
+    state: StageState,
+}
+
+/// Memory of its own for running a compiled model. One run at a time; several sessions run at once.
+#[derive(Debug)]
+pub struct Session {
+    compiled: Compiled,
+    /// Last used first.
+    plans: Vec<Planned>,
+    seed: u64,
+}
+
+type Values<'a> = SmallVec<[ValueRef<'a>; 8]>;
+
+impl Session {
+    pub(crate) fn new(compiled: Compiled) -> Self {
+        Self { compiled, plans: Vec::new(), seed: 0 }
+    }
+
+    /// Starts random operators from this number; each run with the same seed and inputs gives the same results.
+    pub fn set_seed(&mut self, seed: u64) {
+        self.seed = seed;
+    }
+
+    /// The model it runs.
+    pub fn compiled(&self) -> &Compiled {
+        &self.compiled
+    }
+
+    /// Runs on these inputs, given by name in any order.
+    ///
+    /// # Errors
+    /// See [`RunError`]. The session can be used again after an error.
+    pub fn run<'a>(&'a mut self, inputs: &[(&str, ValueRef<'a>)]) -> Result<Outputs<'a>, RunError> {
+        self.run_with(inputs, &mut NoProbe)
+    }
+
+    /// As [`Session::run`], telling `probe` about each step.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn run_with<'a>(
+        &'a mut self,
+        inputs: &[(&str, ValueRef<'a>)],
+        probe: &mut dyn Probe,
+    ) -> Result<Outputs<'a>, RunError> {
+        let values = self.arrange(inputs)?;
+        let at = match self.plans.iter().position(|p| matches(&p.types, &values)) {
+            Some(at) => at,
+            None => self.add_plan(&values)?,
+        };
+        self.plans[..=at].rotate_right(1);
+        let team = Arc::clone(&self.compiled.engine().team);
+        let (plan, seed) = (&mut self.plans[0], self.seed);
+        self.compiled.with_options(|options| plan.state.run(&values, options, &team, seed, probe))?;
+        Ok(Outputs { compiled: &self.compiled, state: &self.plans[0].state, inputs: values })
+    }
+
+    /// Plans for these types without running, so that the first run finds the plan ready.
+    ///
+    /// # Errors
+    /// When they cannot be planned.
+    pub fn prepare(&mut self, types: &[(ElementType, Shape)]) -> Result<(), RunError> {
+        if self.plans.iter().any(|p| p.types == types) {
+            return Ok(());
+        }
+        self.push_plan(types.to_vec())?;
+        Ok(())
+    }
+
+    /// The stages that the last run went through, or that were prepared.
+    pub fn stages(&self) -> Vec<&Arc<Stage>> {
+        self.plans.first().map(|p| p.state.stages()).unwrap_or_default()
+    }
+
+    /// Bytes of all its arenas.
+    pub fn arena_bytes(&self) -> usize {
+        self.plans.iter().map(|p| p.state.arena_bytes()).sum()
+    }
+
+    fn arrange<'a>(&self, inputs: &[(&str, ValueRef<'a>)]) -> Result<Values<'a>, RunError> {
+        let graph = self.compiled.graph();
+        let names = || graph.inputs().iter().map(|&id| graph.value(id).name.as_str());
+        if let Some((given, _)) = inputs.iter().find(|(given, _)| !names().any(|n| n == *given)) {
+            let expected = names().collect::<Vec<_>>().join(", ");
+            return Err(RunError::UnknownInput { given: (*given).to_owned(), expected });
+        }
+        graph
+            .inputs()
+            .iter()
+            .map(|&id| {
+                let declared = graph.value(id);
+                let found = inputs.iter().find(|(name, _)| *name == declared.name);
+                let value = found.ok_or_else(|| RunError::MissingInput(declared.name.clone()))?.1;
+                let wrong = |actual: String| RunError::InputType {
+                    name: declared.name.clone(),
+                    expected: declared.ty.to_string(),
+                    actual,
+                };
+                match (declared.ty.tensor(), value.view()) {
+                    (Some(ty), Some(view)) => {
+                        let shape: Shape = view.shape().into();
+                        let rank_fits = ty.rank().is_none_or(|rank| rank == shape.len());
+                        if ty.element != view.element() || !rank_fits {
+                            return Err(wrong(format!("{}{shape}", view.element())));
+                        }
+                    }
+                    (Some(_), None) => return Err(wrong("a value that is no tensor".into())),
+                    (None, Some(view)) => return Err(wrong(format!("a tensor of {}", view.element()))),
+                    (None, None) => {}
+                }
+                Ok(value)
+            })
+            .collect()
+    }
+
+    fn add_plan(&mut self, values: &[ValueRef<'_>]) -> Result<usize, RunError> {
+        let types = values
+            .iter()
+            .map(|v| v.view().map_or((ElementType::F32, Shape::scalar()), |v| (v.element(), v.shape().into())))
+            .collect();
+        self.push_plan(types)
+    }
+
+    fn push_plan(&mut self, types: Vec<(ElementType, Shape)>) -> Result<usize, RunError> {
+        let stage = self.compiled.plan(&types)?;
+        self.plans.truncate(KEPT_PLANS - 1);
+        self.plans.push(Planned { types, state: StageState::new(Arc::new(stage)) });
+        Ok(self.plans.len() - 1)
+    }
+}
+
+fn matches(types: &[(ElementType, Shape)], values: &[ValueRef<'_>]) -> bool {
+    types.iter().zip(values).all(|((element, shape), value)| match value.view() {
+        Some(view) => view.element() == *element && view.shape() == shape.dims(),
+        None => true,
+    })
+}
+
+/// Results of a run, borrowed from the session.
+#[derive(Debug)]
+pub struct Outputs<'a> {
+    compiled: &'a Compiled,
+    state: &'a StageState,
+    inputs: Values<'a>,
+}
+
+impl<'a> Outputs<'a> {
+    /// Number of results.
+    pub fn len(&self) -> usize {
+        self.compiled.outputs().len()
+    }
+
+    /// Whether the model has no results.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A result by position.
+    pub fn at(&self, index: usize) -> Option<ValueRef<'a>> {
+        self.state.output(index, &self.inputs)
+    }
+
+    /// A result by name.
+    pub fn get(&self, name: &str) -> Option<ValueRef<'a>> {
+        self.at(self.compiled.outputs().iter().position(|o| o.name == name)?)
+    }
+
+    /// All results with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a str, ValueRef<'a>)> {
+        let outputs = self.compiled.outputs();
+        outputs.iter().enumerate().filter_map(|(i, o)| Some((o.name.as_str(), self.at(i)?)))
+    }
+
+    /// A result that is a tensor, copied.
+    pub fn tensor(&self, name: &str) -> Option<Tensor> {
+        match self.get(name)? {
+            ValueRef::Tensor(view) => Some(view.to_tensor()),
+            ValueRef::Value(value) => value.tensor().cloned(),
+        }
+    }
+}

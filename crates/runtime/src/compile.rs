@@ -1,0 +1,460 @@
+//! From a graph with concrete inputs to a stage.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use armet_graph::infer::infer;
+use armet_graph::passes::{self, LayoutPreference, PassOptions, PassReport};
+use armet_graph::{Graph, InferError, NodeId, Op, Output, ValueId, ValueType};
+use armet_tensor::{ElementType, Layout, Tensor};
+use smallvec::SmallVec;
+
+use crate::memory::{Interval, lower_bound, plan_memory};
+use crate::placement::{Placement, REFERENCE, Refusal, StepReport};
+use crate::plan::{
+    Continuation, Handover, Location, MemoryReport, OutputSource, Stage, Step, StepKind, ValueNote,
+};
+use crate::{Backend, CompileContext, CompileError, CompiledNode, Lowered, NodeView, PackCache, Unsupported};
+
+/// Values larger than this do not decide a continuation: the node that needs them is evaluated instead.
+const LARGEST_DECIDER: usize = 1024;
+
+/// What compilation is asked for.
+#[derive(Clone, Copy)]
+pub struct CompileOptions<'a> {
+    /// Backends in order of preference. What none of them takes is evaluated by meaning.
+    pub backends: &'a [Arc<dyn Backend>],
+    /// Passes that are not to run.
+    pub disabled_passes: &'a [String],
+    /// Called after each pass with the graph as it then is.
+    pub after_pass: Option<&'a dyn Fn(&'static str, &Graph)>,
+    /// Packed weights of this model.
+    pub packs: &'a PackCache,
+    /// Size of the team that will run the plan.
+    pub threads: usize,
+    /// Whether nodes that no backend takes may be evaluated by meaning.
+    pub allow_reference: bool,
+}
+
+impl std::fmt::Debug for CompileOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CompileOptions")
+            .field("backends", &self.backends)
+            .field("disabled_passes", &self.disabled_passes)
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Which nodes this stage runs, and what the rest takes over.
+struct Cut {
+    run: Vec<NodeId>,
+    /// Nodes of `run` whose results have shapes that arrive at run time.
+    dynamic: HashSet<NodeId>,
+    rest: Vec<NodeId>,
+    deciders: HashSet<ValueId>,
+}
+
+/// Compiles a graph whose inputs have concrete types.
+///
+/// # Errors
+/// See [`CompileError`].
+pub fn compile(mut graph: Graph, options: &CompileOptions<'_>) -> Result<Stage, CompileError> {
+    let mut reports = run_passes(&mut graph, options, None)?;
+    let inference = infer(&mut graph)?;
+    let cut = find_cut(&graph, &inference.cuts)?;
+    let rest = (!cut.rest.is_empty()).then(|| split_rest(&mut graph, &cut));
+    // Handed-over values count as results while this stage is laid out: the rest reads them in plain layout.
+    let count = graph.outputs().len();
+    let handed: &[ValueId] = rest.as_ref().map_or(&[], |(_, handed)| handed);
+    let mut results = graph.outputs().to_vec();
+    results.extend(handed.iter().map(|&value| Output { name: String::new(), value }));
+    graph.set_outputs(results);
+    if let Some(layouts) = options.backends.iter().find_map(|b| b.layouts()) {
+        reports.extend(run_passes(&mut graph, options, Some(layouts))?);
+    }
+    let mut plan = Planner::new(&graph, &cut, options)?.plan();
+    let results = graph.outputs().to_vec();
+    plan.outputs = results[..count]
+        .iter()
+        .map(|o| OutputSource { name: o.name.clone(), location: plan.locations.get(&o.value).copied(), value: o.value })
+        .collect();
+    let rest = rest.map(|(mut rest, handed)| {
+        let handovers: Vec<Handover> = handed
+            .iter()
+            .zip(&results[count..])
+            .filter_map(|(&value, now)| {
+                let location = plan.locations.get(&now.value).copied()?;
+                Some(Handover { value, source: now.value, location, decides: cut.deciders.contains(&value) })
+            })
+            .collect();
+        rest.set_inputs(handovers.iter().map(|h| h.value).collect());
+        Continuation { graph: rest, handovers }
+    });
+    graph.set_outputs(results[..count].to_vec());
+    plan.placement.deferred = cut.rest.len();
+    Ok(Stage {
+        notes: notes(&graph),
+        graph,
+        constants: plan.constants,
+        steps: plan.steps,
+        arena_bytes: plan.memory.arena,
+        slots: plan.slots,
+        outputs: plan.outputs,
+        placement: plan.placement,
+        passes: reports,
+        memory: plan.memory,
+        rest,
+    })
+}
+
+fn run_passes(
+    graph: &mut Graph,
+    options: &CompileOptions<'_>,
+    layout: Option<&dyn LayoutPreference>,
+) -> Result<Vec<PassReport>, CompileError> {
+    let pass_options = PassOptions { disabled: options.disabled_passes, after: options.after_pass, layout };
+    Ok(match layout {
+        None => passes::run_all(graph, &pass_options)?,
+        Some(_) => passes::run_layout(graph, &pass_options)?,
+    })
+}
+
+fn notes(graph: &Graph) -> Vec<ValueNote> {
+    graph
+        .values()
+        .iter()
+        .map(|v| ValueNote {
+            name: v.name.clone(),
+            shape: v.ty.shape(),
+            quantization: v.ty.tensor().and_then(|t| t.quantization.clone()),
+            ty: v.ty.clone(),
+            layout: v.layout,
+        })
+        .collect()
+}
+
+/// Takes the nodes behind the cut out of `graph`; gives them as a graph of their own, and the values it needs.
+fn split_rest(graph: &mut Graph, cut: &Cut) -> (Graph, Vec<ValueId>) {
+    let mut rest = graph.clone();
+    for &id in &cut.run {
+        rest.remove_node(id);
+    }
+    let own: HashSet<ValueId> =
+        cut.rest.iter().flat_map(|&id| rest.node(id).outputs.iter().flatten().copied()).collect();
+    let reads = cut.rest.iter().flat_map(|&id| rest.node(id).inputs.iter().flatten().copied());
+    let mut seen = HashSet::new();
+    let handed = reads
+        .chain(rest.outputs().iter().map(|o| o.value))
+        .filter(|v| !own.contains(v) && rest.constant(*v).is_none() && seen.insert(*v))
+        .collect();
+    for &id in &cut.rest {
+        graph.remove_node(id);
+    }
+    (rest, handed)
+}
+
+fn is_concrete(ty: &ValueType) -> bool {
+    match ty {
+        ValueType::Tensor(ty) => ty.shape().is_some(),
+        ValueType::Sequence(_) | ValueType::Optional(_) => true,
+    }
+}
+
+/// Decides which nodes this stage runs: those whose results have known shapes, and those that must run for their
+/// results to get known.
+fn find_cut(graph: &Graph, cuts: &[(NodeId, InferError)]) -> Result<Cut, CompileError> {
+    let reasons: HashMap<NodeId, &InferError> = cuts.iter().map(|(id, reason)| (*id, reason)).collect();
+    let mut cut =
+        Cut { run: Vec::new(), dynamic: HashSet::new(), rest: Vec::new(), deciders: HashSet::new() };
+    let mut ready: Vec<bool> = graph.value_ids().map(|v| graph.constant(v).is_some()).collect();
+    for &input in graph.inputs() {
+        ready[input.index()] = true;
+    }
+    for id in graph.order()? {
+        let node = graph.node(id);
+        if !node.inputs.iter().flatten().all(|v| ready[v.index()]) {
+            cut.rest.push(id);
+            continue;
+        }
+        let decided_by = match (&node.op, reasons.get(&id)) {
+            (Op::If(_), _) if node.input(0).is_some_and(|v| graph.constant(v).is_none()) => node.input(0),
+            (_, Some(InferError::NeedsValue(index))) => node.input(*index),
+            _ => None,
+        };
+        if let Some(decider) = decided_by {
+            let bytes = graph.value(decider).ty.tensor().and_then(armet_graph::TensorType::byte_len);
+            if bytes.is_some_and(|n| n <= LARGEST_DECIDER) && graph.constant(decider).is_none() {
+                cut.deciders.insert(decider);
+                cut.rest.push(id);
+                continue;
+            }
+        }
+        let concrete = !reasons.contains_key(&id)
+            && node.outputs.iter().flatten().all(|v| is_concrete(&graph.value(*v).ty));
+        cut.run.push(id);
+        if concrete {
+            for output in node.outputs.iter().flatten() {
+                ready[output.index()] = true;
+            }
+        } else {
+            cut.dynamic.insert(id);
+        }
+    }
+    if !cut.rest.is_empty() && cut.deciders.is_empty() && cut.dynamic.is_empty() {
+        let (id, reason) = cuts
+            .iter()
+            .find(|(id, _)| cut.rest.contains(id))
+            .map_or((cut.rest[0], "an input is never computed".to_owned()), |(id, e)| (*id, e.to_string()));
+        let node = graph.node(id);
+        return Err(CompileError::Unplannable { node: node.name.clone(), operator: node.op.name(), reason });
+    }
+    Ok(cut)
+}
+
+/// A step whose values have no places yet.
+struct Draft {
+    kind: StepKind,
+    node: NodeId,
+    scratch: usize,
+}
+
+struct Planner<'a> {
+    graph: &'a Graph,
+    drafts: Vec<Draft>,
+    /// For an alias, the value whose bytes it is.
+    roots: HashMap<ValueId, ValueId>,
+    placement: Placement,
+}
+
+/// The parts of a stage that planning gives.
+struct Planned {
+    steps: Vec<Step>,
+    constants: Vec<Tensor>,
+    locations: HashMap<ValueId, Location>,
+    slots: usize,
+    placement: Placement,
+    memory: MemoryReport,
+    outputs: Vec<OutputSource>,
+}
+
+impl<'a> Planner<'a> {
+    fn new(graph: &'a Graph, cut: &Cut, options: &CompileOptions<'_>) -> Result<Self, CompileError> {
+        let context = CompileContext { packs: options.packs, threads: options.threads };
+        let mut planner =
+            Self { graph, drafts: Vec::new(), roots: HashMap::new(), placement: Placement::default() };
+        for id in graph.order()? {
+            let node = graph.node(id);
+            check_sizes(graph, node)?;
+            let mut refused: Vec<Refusal> = Vec::new();
+            let mut compiled: Option<(crate::BackendId, Box<dyn CompiledNode>)> = None;
+            let mut alias = false;
+            for backend in options.backends {
+                if cut.dynamic.contains(&id) {
+                    refused.push(Refusal { backend: backend.id(), reason: Unsupported::RunTimeShape });
+                    continue;
+                }
+                match backend.lower(NodeView { graph, id }) {
+                    Ok(Lowered::Alias) => alias = true,
+                    Ok(Lowered::Kernel(lowering)) => {
+                        compiled = Some((backend.id(), lowering.compile(&context)?));
+                    }
+                    Err(reason) => {
+                        refused.push(Refusal { backend: backend.id(), reason });
+                        continue;
+                    }
+                }
+                break;
+            }
+            if alias && let (Some(from), Some(to)) = (node.input(0), node.output()) {
+                let root = planner.root(from);
+                planner.roots.insert(to, root);
+                planner.placement.aliases += 1;
+                continue;
+            }
+            planner.add(id, refused, compiled, options)?;
+        }
+        Ok(planner)
+    }
+
+    fn root(&self, value: ValueId) -> ValueId {
+        self.roots.get(&value).copied().unwrap_or(value)
+    }
+
+    fn add(
+        &mut self,
+        id: NodeId,
+        refused: Vec<Refusal>,
+        compiled: Option<(crate::BackendId, Box<dyn CompiledNode>)>,
+        options: &CompileOptions<'_>,
+    ) -> Result<(), CompileError> {
+        let graph = self.graph;
+        let node = graph.node(id);
+        let types = |values: &[Option<ValueId>]| -> SmallVec<[Option<&'a ValueType>; 4]> {
+            values.iter().map(|v| v.map(|v| &graph.value(v).ty)).collect()
+        };
+        let cost = node.op.cost(&types(&node.inputs), &types(&node.outputs));
+        let (backend, kernel, kind, scratch) = match compiled {
+            Some((backend, compiled)) => {
+                let (kernel, scratch) = (compiled.kernel(), compiled.scratch_bytes());
+                (backend, kernel, StepKind::Kernel(compiled), scratch)
+            }
+            None => {
+                let reasons =
+                    refused.iter().map(|r| format!("{}: {}", r.backend, r.reason)).collect::<Vec<_>>().join("; ");
+                let plain = node
+                    .inputs
+                    .iter()
+                    .chain(&node.outputs)
+                    .flatten()
+                    .all(|v| graph.value(*v).layout == Layout::Plain);
+                if !options.allow_reference || !plain {
+                    return Err(CompileError::Refused {
+                        node: node.name.clone(),
+                        operator: node.op.name(),
+                        reasons: if plain { reasons } else { format!("{reasons}; layout is not plain") },
+                    });
+                }
+                (REFERENCE, format!("evaluate_{}", node.op.name()), StepKind::Evaluate(id), 0)
+            }
+        };
+        self.placement.steps.push(StepReport {
+            node: node.name.clone(),
+            operator: node.op.name(),
+            absorbed: node.absorbed.clone(),
+            backend,
+            kernel,
+            refused,
+            outputs: node.outputs.iter().flatten().map(|v| graph.value(*v).ty.to_string()).collect(),
+            cost,
+        });
+        self.drafts.push(Draft { kind, node: id, scratch });
+        Ok(())
+    }
+
+    fn plan(mut self) -> Planned {
+        let graph = self.graph;
+        let end = self.drafts.len();
+        // The last step that reads each root value.
+        let mut last: HashMap<ValueId, usize> = HashMap::new();
+        for (index, draft) in self.drafts.iter().enumerate() {
+            for value in graph.node(draft.node).inputs.iter().flatten() {
+                last.insert(self.root(*value), index);
+            }
+        }
+        for output in graph.outputs() {
+            last.insert(self.root(output.value), end);
+        }
+        let mut locations: HashMap<ValueId, Location> = HashMap::new();
+        for (index, &value) in graph.inputs().iter().enumerate() {
+            locations.insert(value, Location::Input(index));
+        }
+        let (mut intervals, mut owners) = (Vec::new(), Vec::new());
+        let mut slots = 0;
+        let mut frees: Vec<SmallVec<[usize; 2]>> = vec![SmallVec::new(); end];
+        for (index, draft) in self.drafts.iter().enumerate() {
+            for &value in graph.node(draft.node).outputs.iter().flatten() {
+                let until = last.get(&value).copied().unwrap_or(index);
+                if matches!(draft.kind, StepKind::Kernel(_)) {
+                    let bytes = graph.value(value).ty.tensor().and_then(armet_graph::TensorType::byte_len);
+                    intervals.push(Interval { bytes: bytes.unwrap_or(0), first: index, last: until });
+                    owners.push(Some(value));
+                } else {
+                    locations.insert(value, Location::Slot(slots));
+                    if until < end {
+                        frees[until].push(slots);
+                    }
+                    slots += 1;
+                }
+            }
+            if draft.scratch > 0 {
+                intervals.push(Interval { bytes: draft.scratch, first: index, last: index });
+                owners.push(None);
+            }
+        }
+        let plan = plan_memory(&intervals);
+        let mut scratch_at: HashMap<usize, usize> = HashMap::new();
+        for ((interval, owner), &offset) in intervals.iter().zip(&owners).zip(&plan.offsets) {
+            match owner {
+                Some(value) => {
+                    locations.insert(*value, Location::Arena { offset, len: interval.bytes });
+                }
+                None => {
+                    scratch_at.insert(interval.first, offset);
+                }
+            }
+        }
+        let mut constants: Vec<Tensor> = Vec::new();
+        let mut find = |value: ValueId, locations: &mut HashMap<ValueId, Location>| -> Option<Location> {
+            if let Some(location) = locations.get(&value) {
+                return Some(*location);
+            }
+            let tensor = aligned(graph.constant(value)?);
+            constants.push(tensor);
+            let location = Location::Constant(constants.len() - 1);
+            locations.insert(value, location);
+            Some(location)
+        };
+        for (&value, &root) in &self.roots {
+            if let Some(location) = find(root, &mut locations) {
+                locations.insert(value, location);
+            }
+        }
+        for output in graph.outputs() {
+            find(output.value, &mut locations);
+        }
+        let mut steps = Vec::with_capacity(end);
+        for (index, draft) in std::mem::take(&mut self.drafts).into_iter().enumerate() {
+            let node = graph.node(draft.node);
+            let reads = node.inputs.iter().map(|v| v.and_then(|v| find(v, &mut locations))).collect();
+            let writes: SmallVec<[Option<Location>; 1]> =
+                node.outputs.iter().map(|v| v.and_then(|v| locations.get(&v).copied())).collect();
+            let mut ranges: SmallVec<[(usize, usize); 4]> = writes
+                .iter()
+                .filter_map(|w| match w {
+                    Some(Location::Arena { offset, len }) => Some((*offset, *len)),
+                    _ => None,
+                })
+                .collect();
+            if let Some(&offset) = scratch_at.get(&index) {
+                ranges.push((offset, draft.scratch));
+            }
+            steps.push(Step {
+                kind: draft.kind,
+                reads,
+                writes,
+                outputs: node.outputs.clone(),
+                ranges,
+                frees: std::mem::take(&mut frees[index]),
+            });
+        }
+        let memory = MemoryReport {
+            arena: plan.total,
+            scratch: intervals.iter().zip(&owners).filter(|(_, o)| o.is_none()).map(|(i, _)| i.bytes).max().unwrap_or(0),
+            without_reuse: intervals.iter().map(|i| i.bytes).sum(),
+            lower_bound: lower_bound(&intervals),
+            constants: constants.iter().map(|t| t.bytes().len()).sum(),
+        };
+        Planned { steps, constants, locations, slots, placement: self.placement, memory, outputs: Vec::new() }
+    }
+}
+
+/// A constant whose bytes kernels can read in place; shared when they already can.
+fn aligned(tensor: &Tensor) -> Tensor {
+    if tensor.bytes().as_ptr().addr().is_multiple_of(16) || tensor.element() == ElementType::String {
+        return tensor.clone();
+    }
+    Tensor::from_bytes(tensor.element(), tensor.shape().clone(), tensor.bytes()).unwrap_or_else(|_| tensor.clone())
+}
+
+fn check_sizes(graph: &Graph, node: &armet_graph::Node) -> Result<(), CompileError> {
+    for &value in node.outputs.iter().flatten() {
+        let definition = graph.value(value);
+        let Some(ty) = definition.ty.tensor() else { continue };
+        let Some(shape) = ty.shape() else { continue };
+        if ty.byte_len().is_none_or(|bytes| bytes > isize::MAX as usize / 4) {
+            return Err(CompileError::TooLarge { value: definition.name.clone(), shape });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! Packed weights: made once for a model, shared by every plan and session.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use armet_tensor::Tensor;
+
+type Key = ((usize, usize), String);
+type Entry = (Tensor, Arc<dyn Any + Send + Sync>);
+
+/// A cache of what backends made of constant tensors.
+#[derive(Default)]
+pub struct PackCache {
+    entries: Mutex<HashMap<Key, Entry>>,
+}
+
+impl PackCache {
+    /// What `make` gives for this tensor and `form`, made on the first call only.
+    ///
+    /// `form` names everything that the result depends on besides the tensor's bytes.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn get<T: Any + Send + Sync, E>(
+        &self,
+        tensor: &Tensor,
+        form: &str,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Arc<T>, E> {
+        let key = (tensor.identity(), form.to_owned());
+        let found = self.lock().get(&key).map(|(_, pack)| Arc::clone(pack));
+        if let Some(pack) = found.and_then(|pack| pack.downcast::<T>().ok()) {
+            return Ok(pack);
+        }
+        let pack = Arc::new(make()?);
+        // The tensor is kept so that its address stays its own.
+        self.lock().insert(key, (tensor.clone(), Arc::clone(&pack) as Arc<dyn Any + Send + Sync>));
+        Ok(pack)
+    }
+
+    /// Number of packed tensors.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether nothing was packed.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Entry>> {
+        // A panic while packing leaves the map whole: entries are inserted complete.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for PackCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PackCache({})", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tensor_is_packed_once_for_each_form() {
+        let cache = PackCache::default();
+        let tensor = Tensor::vector(&[1.0f32, 2.0]);
+        let mut made = 0;
+        for form in ["a", "b", "a"] {
+            let pack = cache.get::<usize, ()>(&tensor.clone(), form, || {
+                made += 1;
+                Ok(made)
+            });
+            assert_eq!(*pack.unwrap(), if form == "a" { 1 } else { 2 });
+        }
+        assert_eq!(cache.len(), 2);
+    }
+
+    #[test]
+    fn a_failure_is_not_kept() {
+        let cache = PackCache::default();
+        let tensor = Tensor::vector(&[1.0f32]);
+        assert!(cache.get::<u8, _>(&tensor, "x", || Err("no")).is_err());
+        assert_eq!(cache.get::<u8, &str>(&tensor, "x", || Ok(3)).map(|p| *p), Ok(3));
+    }
+}
