@@ -43,13 +43,11 @@ pub struct Model {
 impl Model {
     /// Reads an ONNX file, and the files beside it that hold its weights when it has such.
     ///
-    /// The files are mapped, not copied: they must not be changed while the model or a session of it is alive.
-    ///
     /// # Errors
     /// When a file cannot be read or the model is broken or not supported; all unsupported parts are listed at once.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, LoadError> {
         let path = path.as_ref();
-        let bytes = map(path)?;
+        let bytes = read(path)?;
         let folder = path.parent().unwrap_or_else(|| Path::new("."));
         let external = onnx::Directory::new(folder);
         Self::import(bytes, Some(&external))
@@ -107,6 +105,6 @@ impl Model {
     }
 }
 
-fn map(path: &Path) -> Result<Bytes, LoadError> {
-    onnx::read_file(path).map_err(|source| LoadError::Read { path: path.to_owned(), source })
+fn read(path: &Path) -> Result<Bytes, LoadError> {
+    std::fs::read(path).map(Bytes::from).map_err(|source| LoadError::Read { path: path.to_owned(), source })
 }

@@ -180,18 +180,28 @@ impl<'a> Bindings<'a> {
     /// # Panics
     /// When the node has no such output, or it was taken before.
     pub fn output<T: Element>(&mut self, index: usize) -> &'a mut [T] {
-        bytemuck::try_cast_slice_mut(self.output_bytes(index)).expect("plan buffers are aligned")
+        let bytes = self.output_bytes(index);
+        if bytes.is_empty() {
+            return &mut [];
+        }
+        bytemuck::try_cast_slice_mut(bytes).expect("plan buffers are aligned")
     }
 
     /// Takes the scratch memory, as elements; what it holds is left over from other steps.
     pub fn scratch<T: Element>(&mut self) -> &'a mut [T] {
         let bytes = self.scratch.take().unwrap_or_default();
+        if bytes.is_empty() {
+            return &mut [];
+        }
         let whole = bytes.len() / size_of::<T>() * size_of::<T>();
         bytemuck::try_cast_slice_mut(&mut bytes[..whole]).expect("plan buffers are aligned")
     }
 }
 
 fn bytemuck_cast<T: Element>(bytes: &[u8]) -> &[T] {
+    if bytes.is_empty() {
+        return &[];
+    }
     bytemuck::try_cast_slice(bytes).expect("plan buffers are aligned")
 }
 

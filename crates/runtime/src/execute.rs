@@ -137,7 +137,7 @@ impl Core {
 
     fn reshaped<'a>(&'a self, value: ValueId, found: ValueRef<'a>) -> Option<ValueRef<'a>> {
         let (Some(view), Some(shape)) = (found.view(), self.stage.shape(value)) else { return Some(found) };
-        if view.shape() == shape || found.to_text() {
+        if view.shape() == shape.dims() || found.to_text() {
             return Some(found);
         }
         TensorView::new(view.element(), shape, view.bytes()).ok().map(ValueRef::Tensor)
@@ -194,7 +194,7 @@ impl Core {
             values.push(match (value, location) {
                 (Some(value), Some(Location::Constant(index))) => {
                     let tensor = &stage.constants[*index];
-                    let shown = stage.shape(*value).map(|shape| tensor.reshape(shape));
+                    let shown = stage.shape(*value).map(|shape| tensor.reshape(shape.clone()));
                     Some(shown.transpose()?.unwrap_or_else(|| tensor.clone()).into())
                 }
                 (Some(value), Some(location)) => self.at(*value, *location, inputs).map(ValueRef::to_value),
@@ -232,10 +232,10 @@ fn run_kernel(
     inputs: &Inputs<'_>,
     team: &Team,
 ) -> Result<(), RunError> {
-    let mut split = arena.split(&step.ranges);
-    let mut reads: SmallVec<[Option<&[u8]>; 8]> = SmallVec::new();
     // Bytes of an input may be misaligned for its elements; such a copy is the one allocation of a run.
     let mut copies: SmallVec<[(usize, Tensor); 1]> = SmallVec::new();
+    let mut split = arena.split(&step.ranges);
+    let mut reads: SmallVec<[Option<&[u8]>; 8]> = SmallVec::new();
     for (index, location) in step.reads.iter().enumerate() {
         let missing = || RunError::Kernel {
             node: stage.placement.steps.get(index).map_or_else(String::new, |r| r.node.clone()),

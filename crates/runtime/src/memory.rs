@@ -27,7 +27,7 @@ pub struct MemoryPlan {
 pub fn plan_memory(intervals: &[Interval]) -> MemoryPlan {
     let mut order: Vec<usize> = (0..intervals.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(intervals[i].bytes), intervals[i].first));
-    let mut offsets = vec![0; intervals.len()];
+    let mut offsets = vec![0usize; intervals.len()];
     let mut placed: Vec<usize> = Vec::with_capacity(intervals.len());
     let mut total = 0;
     for &index in &order {
@@ -37,7 +37,7 @@ pub fn plan_memory(intervals: &[Interval]) -> MemoryPlan {
             continue;
         }
         // `placed` is kept in order of offset, so one sweep sees every gap.
-        let (mut best, mut cursor) = (None::<(usize, usize)>, 0);
+        let (mut best, mut cursor) = (None::<(usize, usize)>, 0usize);
         for &other in &placed {
             let neighbour = intervals[other];
             if neighbour.last < interval.first || interval.last < neighbour.first {
