@@ -81,7 +81,10 @@ impl EngineBuilder {
             None | Some("cpu") => vec![Arc::new(Cpu::new(isas))],
             Some(name) if name == REFERENCE.0 => Vec::new(),
             Some(name) => {
-                return Err(EngineError::UnknownBackend { name: name.to_owned(), known: "cpu, reference".into() });
+                return Err(EngineError::UnknownBackend {
+                    name: name.to_owned(),
+                    known: "cpu, reference".into(),
+                });
             }
         };
         let available = || std::thread::available_parallelism().map_or(1, usize::from);

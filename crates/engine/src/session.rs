@@ -133,7 +133,9 @@ impl Session {
     fn add_plan(&mut self, values: &[ValueRef<'_>]) -> Result<usize, RunError> {
         let types = values
             .iter()
-            .map(|v| v.view().map_or((ElementType::F32, Shape::scalar()), |v| (v.element(), v.shape().into())))
+            .map(|v| {
+                v.view().map_or((ElementType::F32, Shape::scalar()), |v| (v.element(), v.shape().into()))
+            })
             .collect();
         self.push_plan(types)
     }

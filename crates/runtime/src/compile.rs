@@ -77,7 +77,11 @@ pub fn compile(mut graph: Graph, options: &CompileOptions<'_>) -> Result<Stage, 
     let results = graph.outputs().to_vec();
     plan.outputs = results[..count]
         .iter()
-        .map(|o| OutputSource { name: o.name.clone(), location: plan.locations.get(&o.value).copied(), value: o.value })
+        .map(|o| OutputSource {
+            name: o.name.clone(),
+            location: plan.locations.get(&o.value).copied(),
+            value: o.value,
+        })
         .collect();
     let rest = rest.map(|(mut rest, handed)| {
         let handovers: Vec<Handover> = handed
@@ -300,8 +304,11 @@ impl<'a> Planner<'a> {
                 (backend, kernel, StepKind::Kernel(compiled), scratch)
             }
             None => {
-                let reasons =
-                    refused.iter().map(|r| format!("{}: {}", r.backend, r.reason)).collect::<Vec<_>>().join("; ");
+                let reasons = refused
+                    .iter()
+                    .map(|r| format!("{}: {}", r.backend, r.reason))
+                    .collect::<Vec<_>>()
+                    .join("; ");
                 let plain = node
                     .inputs
                     .iter()
@@ -430,7 +437,13 @@ impl<'a> Planner<'a> {
         }
         let memory = MemoryReport {
             arena: plan.total,
-            scratch: intervals.iter().zip(&owners).filter(|(_, o)| o.is_none()).map(|(i, _)| i.bytes).max().unwrap_or(0),
+            scratch: intervals
+                .iter()
+                .zip(&owners)
+                .filter(|(_, o)| o.is_none())
+                .map(|(i, _)| i.bytes)
+                .max()
+                .unwrap_or(0),
             without_reuse: intervals.iter().map(|i| i.bytes).sum(),
             lower_bound: lower_bound(&intervals),
             constants: constants.iter().map(|t| t.bytes().len()).sum(),
@@ -444,7 +457,8 @@ fn aligned(tensor: &Tensor) -> Tensor {
     if tensor.bytes().as_ptr().addr().is_multiple_of(16) || tensor.element() == ElementType::String {
         return tensor.clone();
     }
-    Tensor::from_bytes(tensor.element(), tensor.shape().clone(), tensor.bytes()).unwrap_or_else(|_| tensor.clone())
+    Tensor::from_bytes(tensor.element(), tensor.shape().clone(), tensor.bytes())
+        .unwrap_or_else(|_| tensor.clone())
 }
 
 fn check_sizes(graph: &Graph, node: &armet_graph::Node) -> Result<(), CompileError> {

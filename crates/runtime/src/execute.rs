@@ -126,7 +126,9 @@ impl Core {
         match location {
             Location::Arena { offset, len } => self.view(value, self.arena.read(offset, len)),
             // Constants and inputs may be shown under another shape than their own: an alias of a reshape.
-            Location::Constant(index) => self.reshaped(value, ValueRef::Tensor(self.stage.constants[index].view())),
+            Location::Constant(index) => {
+                self.reshaped(value, ValueRef::Tensor(self.stage.constants[index].view()))
+            }
             Location::Input(index) => {
                 let given = inputs.get(index)?;
                 self.reshaped(value, given)
@@ -143,7 +145,13 @@ impl Core {
         TensorView::new(view.element(), shape, view.bytes()).ok().map(ValueRef::Tensor)
     }
 
-    fn run(&mut self, inputs: &Inputs<'_>, team: &Team, seed: u64, probe: &mut dyn Probe) -> Result<(), RunError> {
+    fn run(
+        &mut self,
+        inputs: &Inputs<'_>,
+        team: &Team,
+        seed: u64,
+        probe: &mut dyn Probe,
+    ) -> Result<(), RunError> {
         let stage = Arc::clone(&self.stage);
         for (index, step) in stage.steps.iter().enumerate() {
             let started = Instant::now();
@@ -169,7 +177,12 @@ impl Core {
         Ok(())
     }
 
-    fn results<'a>(&'a self, stage: &'a Stage, step: &Step, inputs: &Inputs<'a>) -> SmallVec<[StepResult<'a>; 2]> {
+    fn results<'a>(
+        &'a self,
+        stage: &'a Stage,
+        step: &Step,
+        inputs: &Inputs<'a>,
+    ) -> SmallVec<[StepResult<'a>; 2]> {
         step.outputs
             .iter()
             .zip(&step.writes)
@@ -203,10 +216,8 @@ impl Core {
         }
         let inputs: SmallVec<[Option<&Value>; 4]> = values.iter().map(Option::as_ref).collect();
         let seed = seed.wrapping_mul(31).wrapping_add(id.index() as u64);
-        let outputs = evaluate_node(&stage.graph, id, &inputs, seed).map_err(|source| RunError::Evaluate {
-            node: node.name.clone(),
-            operator: node.op.name(),
-            source,
+        let outputs = evaluate_node(&stage.graph, id, &inputs, seed).map_err(|source| {
+            RunError::Evaluate { node: node.name.clone(), operator: node.op.name(), source }
         })?;
         for (write, output) in step.writes.iter().zip(outputs) {
             if let Some(Location::Slot(slot)) = write {
@@ -384,10 +395,11 @@ impl Key {
         rest.map_or(&[][..], |rest| &rest.handovers)
             .iter()
             .map(|handover| {
-                let found = core.at(handover.source, handover.location, inputs).ok_or_else(|| RunError::Kernel {
-                    node: core.stage.notes[handover.source.index()].name.clone(),
-                    reason: "the value was not computed".into(),
-                })?;
+                let found =
+                    core.at(handover.source, handover.location, inputs).ok_or_else(|| RunError::Kernel {
+                        node: core.stage.notes[handover.source.index()].name.clone(),
+                        reason: "the value was not computed".into(),
+                    })?;
                 Ok(match (handover.decides, found.view()) {
                     (true, _) | (false, None) => found.to_value(),
                     (false, Some(view)) => shape_of(&view).into(),
@@ -409,7 +421,8 @@ impl Key {
                 }
                 (false, Some(view), Value::Tensor(shape)) => {
                     let dims = bytemuck_dims(shape);
-                    dims.len() == view.shape().len() && dims.iter().zip(view.shape()).all(|(a, b)| *a == *b as u64)
+                    dims.len() == view.shape().len()
+                        && dims.iter().zip(view.shape()).all(|(a, b)| *a == *b as u64)
                 }
                 _ => matches!(found, ValueRef::Value(value) if value == key),
             }

@@ -28,4 +28,3 @@ pub use packs::PackCache;
 pub use placement::{Placement, REFERENCE, Refusal, StepReport};
 pub use plan::{Continuation, Location, MemoryReport, OutputSource, Stage, Step, StepKind};
 pub use probe::{NoProbe, Probe, StepResult};
-

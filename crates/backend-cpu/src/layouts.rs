@@ -1,0 +1,42 @@
+//! Which layouts the kernels want around each node.
+
+use armet_graph::passes::{LayoutChoice, LayoutPreference};
+use armet_graph::{Graph, NodeId, Op};
+use armet_tensor::Layout;
+
+use crate::Cpu;
+
+const CHANNELS_LAST: LayoutChoice =
+    LayoutChoice::Required { input: Layout::ChannelsLast, output: Layout::ChannelsLast };
+
+impl LayoutPreference for Cpu {
+    fn preference(&self, graph: &Graph, id: NodeId) -> LayoutChoice {
+        let node = graph.node(id);
+        let rank = node.input(0).and_then(|v| graph.value(v).ty.tensor()?.rank());
+        match &node.op {
+            Op::Conv(_) | Op::ConvTranspose(_) | Op::ConvInteger(_)
+                if rank.is_some_and(|r| r == 3 || r == 4) =>
+            {
+                CHANNELS_LAST
+            }
+            Op::Pool(op) if rank.is_some_and(|r| r == 3 || r == 4) && op.column_major => {
+                LayoutChoice::PlainOnly
+            }
+            Op::Pool(_) if rank.is_some_and(|r| r == 3 || r == 4) && node.outputs.len() < 2 => CHANNELS_LAST,
+            Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Concat(_)
+            | Op::GlobalPool(_)
+            | Op::Resize(_)
+            | Op::Pad(_)
+            | Op::Slice(_)
+            | Op::Split(_)
+            | Op::Requantize(_)
+            | Op::Where(_)
+            | Op::Clip(_)
+            | Op::Cast(_)
+            | Op::Identity(_) => LayoutChoice::Any,
+            _ => LayoutChoice::PlainOnly,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Every operator and its answer: a kernel, or an explicit no.
+
+use armet_graph::Op;
+use armet_runtime::{Lowered, NodeView, Unsupported};
+
+use crate::{Cpu, ops};
+
+#[deny(clippy::wildcard_enum_match_arm)]
+pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
+    let refuse = || Err(Unsupported::Operator(node.node().op.name()));
+    match &node.node().op {
+        Op::Unary(op) => ops::unary::lower(cpu, op, node),
+        Op::Binary(op) => ops::binary::lower(cpu, op, node),
+        Op::Where(_) => ops::where_select::lower(cpu, node),
+        Op::Cast(op) => ops::cast::lower(cpu, op, node),
+        Op::Concat(op) => ops::concat::lower(op, node),
+        Op::Split(op) => ops::split::lower(op, node),
+        Op::Slice(_) => ops::slice::lower(node),
+        Op::Transpose(op) => ops::transpose::lower(op, node),
+        Op::Reshape(_) | Op::Flatten(_) | Op::Squeeze(_) | Op::Unsqueeze(_) | Op::Identity(_) => {
+            ops::reshape::lower(node)
+        }
+        Op::Expand(_) => ops::expand::lower(node),
+        Op::Tile(_) => ops::tile::lower(node),
+        Op::Pad(op) => ops::pad::lower(op, node),
+        Op::ConvertLayout(_) => ops::convert_layout::lower(node),
+        Op::Conv(_)
+        | Op::ConvTranspose(_)
+        | Op::MatMul(_)
+        | Op::Gemm(_)
+        | Op::Pool(_)
+        | Op::GlobalPool(_)
+        | Op::Softmax(_)
+        | Op::BatchNormalization(_)
+        | Op::LayerNormalization(_)
+        | Op::InstanceNormalization(_)
+        | Op::Reduce(_)
+        | Op::ArgReduce(_)
+        | Op::Clip(_)
+        | Op::Gather(_)
+        | Op::GatherElements(_)
+        | Op::GatherNd(_)
+        | Op::ScatterElements(_)
+        | Op::ScatterNd(_)
+        | Op::Resize(_)
+        | Op::DepthToSpace(_)
+        | Op::SpaceToDepth(_)
+        | Op::CumSum(_)
+        | Op::Recurrent(_)
+        | Op::QuantizeLinear(_)
+        | Op::DequantizeLinear(_)
+        | Op::DynamicQuantizeLinear(_)
+        | Op::MatMulInteger(_)
+        | Op::ConvInteger(_)
+        | Op::Requantize(_)
+        | Op::Shape(_)
+        | Op::Size(_)
+        | Op::ConstantOfShape(_)
+        | Op::Range(_)
+        | Op::NonZero(_)
+        | Op::OneHot(_)
+        | Op::TopK(_)
+        | Op::Trilu(_)
+        | Op::If(_)
+        | Op::Random(_) => refuse(),
+    }
+}
