@@ -185,7 +185,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "graph tiny");
         assert_eq!(lines[1], "  input x: float32[2]");
-        assert!(lines[2].starts_with("  y%3: float32[..] @channels-last = Unary(x)"), "{}", lines[2]);
+        assert!(lines[2].starts_with("  y%3: float32[..] @channels-last = Relu(x)"), "{}", lines[2]);
         assert!(lines[2].ends_with("// y + bias"), "{}", lines[2]);
         assert_eq!(
             lines[3],

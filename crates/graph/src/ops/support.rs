@@ -30,6 +30,11 @@ macro_rules! pending {
 }
 pub(crate) use pending;
 
+pub(crate) mod broadcast;
+pub(crate) mod product;
+pub(crate) mod sliding;
+pub(crate) mod typing;
+
 use crate::InferError;
 
 /// Resolves an axis that may count from the end.

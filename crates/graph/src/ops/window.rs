@@ -99,19 +99,20 @@ pub struct Axis {
 impl Axis {
     /// Elements that a window covers, gaps included.
     pub fn extent(&self) -> usize {
-        (self.kernel.max(1) - 1) * self.dilation + 1
+        (self.kernel.max(1) - 1).saturating_mul(self.dilation).saturating_add(1)
     }
 
     /// Number of windows over `len` elements.
     pub fn output(&self, len: usize, ceil: bool) -> usize {
-        let padded = len + self.begin + self.end;
+        let padded = len.saturating_add(self.begin).saturating_add(self.end);
         let Some(room) = padded.checked_sub(self.extent()) else { return 0 };
         if !ceil {
-            return room / self.stride + 1;
+            return (room / self.stride).saturating_add(1);
         }
-        let windows = room.div_ceil(self.stride) + 1;
+        let windows = room.div_ceil(self.stride).saturating_add(1);
         // A window may not begin in the padding behind the last element.
-        if (windows - 1) * self.stride >= len + self.begin { windows - 1 } else { windows }
+        let last = (windows - 1).saturating_mul(self.stride);
+        if last >= len.saturating_add(self.begin) { windows - 1 } else { windows }
     }
 }
 
@@ -122,7 +123,9 @@ pub fn resolve(auto: AutoPad, mut axis: Axis, len: usize) -> Axis {
         AutoPad::Valid => (axis.begin, axis.end) = (0, 0),
         AutoPad::SameUpper | AutoPad::SameLower => {
             let out = len.div_ceil(axis.stride);
-            let total = ((out.max(1) - 1) * axis.stride + axis.extent()).saturating_sub(len);
+            let last = (out.max(1) - 1).saturating_mul(axis.stride);
+            // No elements, no windows: padding alone would make one.
+            let total = if len == 0 { 0 } else { last.saturating_add(axis.extent()).saturating_sub(len) };
             let (small, large) = (total / 2, total - total / 2);
             (axis.begin, axis.end) = if auto == AutoPad::SameUpper { (small, large) } else { (large, small) };
         }
@@ -145,7 +148,7 @@ pub fn output_dim(auto: AutoPad, axis: Axis, dim: &Dim, ceil: bool) -> Result<Di
         AutoPad::SameUpper | AutoPad::SameLower => dim.ceil_div(&axis.stride.into()),
         AutoPad::Valid | AutoPad::NotSet => {
             let (begin, end) = if auto == AutoPad::Valid { (0, 0) } else { (axis.begin, axis.end) };
-            let margin = begin + end;
+            let margin = begin.saturating_add(end);
             let extent = axis.extent();
             let room = if margin >= extent {
                 dim.add(&(margin - extent).into())
