@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "blocks of the output are handed to tasks")]
 
-use super::broadcast::{BLOCK, Broadcast, Operand};
+use super::broadcast::{BLOCK, Broadcast, Buffer, Operand};
 use super::number::{Integer, Number};
 use crate::dispatch::{Loop, dispatch};
 use crate::isa::Isas;
@@ -79,7 +79,7 @@ where
     assert_eq!(y.len(), plan.length(), "the output's length differs from the broadcast's");
     let output = DisjointMut::new(y);
     plan.for_blocks(team, &|blocks| {
-        let (mut a_buffer, mut b_buffer) = ([A::default(); BLOCK], [B::default(); BLOCK]);
+        let (mut a_buffer, mut b_buffer) = (Buffer::new(), Buffer::new());
         for range in blocks {
             // SAFETY: blocks do not meet.
             let y = unsafe { output.slice_mut(range.start, range.len()) };
@@ -328,9 +328,9 @@ pub fn select<T: Copy + Default + Send + Sync>(
     assert_eq!(y.len(), plan.length(), "the output's length differs from the broadcast's");
     let output = DisjointMut::new(y);
     plan.for_blocks(team, &|blocks| {
-        let (mut condition_buffer, mut condition_spread) = ([0; BLOCK], [0; BLOCK]);
-        let (mut a_buffer, mut a_spread) = ([T::default(); BLOCK], [T::default(); BLOCK]);
-        let (mut b_buffer, mut b_spread) = ([T::default(); BLOCK], [T::default(); BLOCK]);
+        let (mut condition_buffer, mut condition_spread) = (Buffer::new(), [0; BLOCK]);
+        let (mut a_buffer, mut a_spread) = (Buffer::new(), [T::default(); BLOCK]);
+        let (mut b_buffer, mut b_spread) = (Buffer::new(), [T::default(); BLOCK]);
         for range in blocks {
             // SAFETY: blocks do not meet.
             let y = unsafe { output.slice_mut(range.start, range.len()) };

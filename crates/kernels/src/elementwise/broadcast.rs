@@ -26,12 +26,34 @@ pub(crate) enum Operand<'a, T> {
     Scalar(T),
 }
 
+/// Where an operand's elements are laid side by side; one per operand and task.
+pub(crate) struct Buffer<T> {
+    elements: [T; BLOCK],
+    /// How many rows of a periodic operand it holds.
+    rows: usize,
+}
+
+impl<T: Copy + Default> Buffer<T> {
+    /// An empty one.
+    pub(crate) fn new() -> Self {
+        Self { elements: [T::default(); BLOCK], rows: 0 }
+    }
+
+    /// Room for a block, whatever it held.
+    pub(crate) fn elements(&mut self) -> &mut [T; BLOCK] {
+        self.rows = 0;
+        &mut self.elements
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Access {
     /// The elements of the output in order.
     Same,
     /// One element.
     Single,
+    /// The same elements for every row of the innermost merged dimension.
+    Periodic,
     /// Strides of the merged dimensions, in elements.
     Strided(SmallVec<[usize; 6]>),
 }
@@ -45,8 +67,10 @@ pub struct Broadcast {
     operands: SmallVec<[Access; 3]>,
     lengths: SmallVec<[usize; 3]>,
     length: usize,
-    /// Whether blocks end where rows of the innermost merged dimension end.
-    by_rows: bool,
+    /// Length of the rows that blocks respect: a block is whole rows, or a part of one row.
+    row: usize,
+    /// Elements of a block.
+    block: usize,
 }
 
 impl Broadcast {
@@ -113,16 +137,20 @@ impl Broadcast {
                 let mut expected = 1;
                 for (&extent, &stride) in extents.iter().zip(&strides).rev() {
                     if stride != expected {
-                        return Access::Strided(strides);
+                        let is_periodic =
+                            matches!(strides.split_last(), Some((1, outer)) if outer.iter().all(|&s| s == 0));
+                        return if is_periodic { Access::Periodic } else { Access::Strided(strides) };
                     }
                     expected *= extent;
                 }
                 Access::Same
             })
             .collect();
-        let has_strided = operands.iter().any(|operand| matches!(operand, Access::Strided(_)));
+        let by_rows = operands.iter().any(|operand| matches!(operand, Access::Periodic | Access::Strided(_)));
+        let row = if by_rows { extents.last().copied().unwrap_or(1) } else { 1 };
         Ok(Self {
-            by_rows: has_strided && extents.last().is_some_and(|&extent| extent >= 64),
+            row,
+            block: if row > BLOCK { BLOCK } else { BLOCK / row * row },
             output_shape: output,
             extents,
             operands,
@@ -159,8 +187,10 @@ impl Broadcast {
 
     /// Calls `body` on runs of blocks that together cover the output once.
     pub(crate) fn for_blocks(&self, team: &Team, body: &(dyn Fn(Blocks) + Sync)) {
-        let row = if self.by_rows { self.extents.last().copied().unwrap_or(1) } else { usize::MAX };
-        team.parallel_ranges(self.length, GRAIN, BLOCK, &|start, end| body(Blocks { start, end, row }));
+        let row = if self.row > BLOCK { self.row } else { usize::MAX };
+        team.parallel_ranges(self.length, GRAIN, self.block, &|start, end| {
+            body(Blocks { start, end, row, block: self.block });
+        });
     }
 
     /// Operand `index`, whose elements are `x`, for the block `range` of the output.
@@ -170,13 +200,34 @@ impl Broadcast {
         index: usize,
         x: &'a [T],
         range: Range<usize>,
-        buffer: &'a mut [T; BLOCK],
+        buffer: &'a mut Buffer<T>,
     ) -> Operand<'a, T> {
         match &self.operands[index] {
             Access::Same => Operand::Slice(&x[range]),
             Access::Single => Operand::Scalar(x[0]),
-            Access::Strided(strides) => self.strided(strides, x, range, buffer),
+            Access::Periodic => self.periodic(x, range, buffer),
+            Access::Strided(strides) => self.strided(strides, x, range, &mut buffer.elements),
         }
+    }
+
+    fn periodic<'a, T: Copy>(
+        &self,
+        x: &'a [T],
+        range: Range<usize>,
+        buffer: &'a mut Buffer<T>,
+    ) -> Operand<'a, T> {
+        if self.row > BLOCK || range.len() == self.row {
+            let column = range.start % self.row;
+            return Operand::Slice(&x[column..column + range.len()]);
+        }
+        // Blocks are whole rows, so all blocks of a task hold the same.
+        if buffer.rows * self.row < range.len() {
+            buffer.rows = range.len() / self.row;
+            buffer.elements[..range.len()]
+                .chunks_exact_mut(self.row)
+                .for_each(|y| y.copy_from_slice(&x[..self.row]));
+        }
+        Operand::Slice(&buffer.elements[..range.len()])
     }
 
     fn strided<'a, T: Copy>(
@@ -238,7 +289,9 @@ impl Broadcast {
 pub(crate) struct Blocks {
     start: usize,
     end: usize,
+    /// Blocks end where rows of this length end.
     row: usize,
+    block: usize,
 }
 
 impl Iterator for Blocks {
@@ -249,7 +302,7 @@ impl Iterator for Blocks {
             return None;
         }
         let row_end = (self.start / self.row + 1).saturating_mul(self.row);
-        let range = self.start..self.end.min(self.start + BLOCK).min(row_end);
+        let range = self.start..self.end.min(self.start + self.block).min(row_end);
         self.start = range.end;
         Some(range)
     }
@@ -257,7 +310,7 @@ impl Iterator for Blocks {
 
 #[cfg(test)]
 mod tests {
-    use super::{Access, BLOCK, Broadcast, Operand};
+    use super::{Access, Broadcast, Buffer, Operand};
     use crate::threads::Team;
     use crate::transpose::{Expansion, LayoutError};
 
@@ -286,6 +339,9 @@ mod tests {
             &[&[], &[1], &[1, 1]],
             &[&[4000], &[1]],
             &[&[0, 3], &[3]],
+            &[&[900, 7], &[7]],
+            &[&[5, 2000], &[2000]],
+            &[&[2, 700, 3], &[1, 700, 1], &[3]],
         ];
         for shapes in shapes {
             let plan = Broadcast::new(shapes).unwrap();
@@ -300,7 +356,7 @@ mod tests {
                 );
                 let seen = std::sync::Mutex::new(vec![0; plan.length()]);
                 plan.for_blocks(&Team::new(2), &|blocks| {
-                    let mut buffer = [0; BLOCK];
+                    let mut buffer = Buffer::new();
                     let mut seen = seen.lock().unwrap();
                     for range in blocks {
                         match plan.operand(index, &x, range.clone(), &mut buffer) {

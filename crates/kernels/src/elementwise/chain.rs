@@ -10,7 +10,7 @@
 use smallvec::SmallVec;
 
 use super::binary::{self, Binary};
-use super::broadcast::{BLOCK, Broadcast, Operand};
+use super::broadcast::{BLOCK, Broadcast, Buffer, Operand};
 use super::unary::{self, Unary};
 use crate::isa::Isas;
 use crate::threads::{DisjointMut, Team};
@@ -187,7 +187,7 @@ impl Chain {
         assert_eq!(y.len(), self.plan.length(), "the output's length differs from the broadcast's");
         let output = DisjointMut::new(y);
         self.plan.for_blocks(team, &|blocks| {
-            let mut buffers = [[0.0; BLOCK]; OPERANDS];
+            let mut buffers: [Buffer<f32>; OPERANDS] = std::array::from_fn(|_| Buffer::new());
             let mut registers = [0.0; REGISTERS * BLOCK];
             for range in blocks {
                 // SAFETY: blocks do not meet.
@@ -195,8 +195,9 @@ impl Chain {
                 let mut loaded = [Operand::Scalar(0.0); OPERANDS];
                 for (index, buffer) in buffers[..operands.len()].iter_mut().enumerate() {
                     loaded[index] = if overwritten == Some(index) {
-                        buffer[..y.len()].copy_from_slice(y);
-                        Operand::Slice(&buffer[..y.len()])
+                        let buffer = &mut buffer.elements()[..y.len()];
+                        buffer.copy_from_slice(y);
+                        Operand::Slice(buffer)
                     } else {
                         self.plan.operand(index, operands[index], range.clone(), buffer)
                     };
