@@ -7,7 +7,11 @@
 mod dispatch;
 pub mod elementwise;
 pub mod isa;
+mod lanes;
+pub mod normalize;
+pub mod reduce;
 pub(crate) mod simd;
+pub mod softmax;
 pub mod threads;
 pub mod transpose;
 pub mod vecmath;
