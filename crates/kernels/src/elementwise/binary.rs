@@ -69,8 +69,8 @@ type Body<'a, A, B, O> = &'a (dyn Fn(Operand<'_, A>, Operand<'_, B>, &mut [O]) +
 /// Runs `body` on every block of two operands and the output.
 fn blocks<A, B, O>(plan: &Broadcast, team: &Team, (a, b): (&[A], &[B]), y: &mut [O], body: Body<'_, A, B, O>)
 where
-    A: Copy + Default + Sync,
-    B: Copy + Default + Sync,
+    A: Copy + Sync,
+    B: Copy + Sync,
     O: Send,
 {
     assert_eq!(plan.operands(), 2, "the broadcast is not of two operands");
@@ -122,9 +122,10 @@ pub(crate) fn block<T: Number>(
                 dispatch(isas, BinaryLoop { function, a: b, b: Operand::Scalar(a), y });
             }
             _ => {
-                let buffer = [a; BLOCK];
+                let mut buffer = Buffer::new();
+                let a = &*buffer.repeat(a, b.len().min(BLOCK));
                 for (b, y) in b.chunks(BLOCK).zip(y.chunks_mut(BLOCK)) {
-                    let (a, b) = (&buffer[..b.len()], Operand::Slice(b));
+                    let (a, b) = (&a[..b.len()], Operand::Slice(b));
                     dispatch(isas, BinaryLoop { function, a, b, y });
                 }
             }
@@ -193,14 +194,11 @@ impl<T: Number> Loop for BinaryLoop<'_, T> {
     }
 }
 
-/// The operand's elements side by side; `buffer` has at least the block's length.
-fn spread<'a, T: Copy>(operand: Operand<'a, T>, length: usize, buffer: &'a mut [T; BLOCK]) -> &'a [T] {
+/// The operand's elements side by side.
+fn spread<'a, T: Copy>(operand: Operand<'a, T>, length: usize, buffer: &'a mut Buffer<T>) -> &'a [T] {
     match operand {
         Operand::Slice(slice) => slice,
-        Operand::Scalar(value) => {
-            buffer[..length].fill(value);
-            &buffer[..length]
-        }
+        Operand::Scalar(value) => buffer.repeat(value, length),
     }
 }
 
@@ -208,7 +206,7 @@ fn spread<'a, T: Copy>(operand: Operand<'a, T>, length: usize, buffer: &'a mut [
 ///
 /// # Panics
 /// When a slice does not have the plan's number of elements.
-pub fn compare<T: Copy + Default + PartialOrd + Sync>(
+pub fn compare<T: Copy + PartialOrd + Sync>(
     isas: Isas,
     team: &Team,
     comparison: Comparison,
@@ -217,7 +215,7 @@ pub fn compare<T: Copy + Default + PartialOrd + Sync>(
     y: &mut [u8],
 ) {
     blocks(plan, team, (a, b), y, &|a, b, y| {
-        let (mut a_buffer, mut b_buffer) = ([T::default(); BLOCK], [T::default(); BLOCK]);
+        let (mut a_buffer, mut b_buffer) = (Buffer::new(), Buffer::new());
         let a = spread(a, y.len(), &mut a_buffer);
         let b = spread(b, y.len(), &mut b_buffer);
         dispatch(isas, CompareLoop { comparison, a, b, y });
@@ -261,7 +259,7 @@ pub fn bits<T: Integer>(
     y: &mut [T],
 ) {
     blocks(plan, team, (a, b), y, &|a, b, y| {
-        let (mut a_buffer, mut b_buffer) = ([T::default(); BLOCK], [T::default(); BLOCK]);
+        let (mut a_buffer, mut b_buffer) = (Buffer::new(), Buffer::new());
         let a = spread(a, y.len(), &mut a_buffer);
         let b = spread(b, y.len(), &mut b_buffer);
         dispatch(isas, BitsLoop { function, a, b, y });
@@ -313,7 +311,7 @@ pub fn not(x: &[u8], y: &mut [u8]) {
 ///
 /// # Panics
 /// When a slice does not have the plan's number of elements.
-pub fn select<T: Copy + Default + Send + Sync>(
+pub fn select<T: Copy + Send + Sync>(
     isas: Isas,
     team: &Team,
     plan: &Broadcast,
@@ -328,9 +326,9 @@ pub fn select<T: Copy + Default + Send + Sync>(
     assert_eq!(y.len(), plan.length(), "the output's length differs from the broadcast's");
     let output = DisjointMut::new(y);
     plan.for_blocks(team, &|blocks| {
-        let (mut condition_buffer, mut condition_spread) = (Buffer::new(), [0; BLOCK]);
-        let (mut a_buffer, mut a_spread) = (Buffer::new(), [T::default(); BLOCK]);
-        let (mut b_buffer, mut b_spread) = (Buffer::new(), [T::default(); BLOCK]);
+        let (mut condition_buffer, mut condition_spread) = (Buffer::new(), Buffer::new());
+        let (mut a_buffer, mut a_spread) = (Buffer::new(), Buffer::new());
+        let (mut b_buffer, mut b_spread) = (Buffer::new(), Buffer::new());
         for range in blocks {
             // SAFETY: blocks do not meet.
             let y = unsafe { output.slice_mut(range.start, range.len()) };

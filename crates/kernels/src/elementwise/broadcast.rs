@@ -5,6 +5,9 @@
 //! [`BLOCK`] elements, and for each block [`Broadcast::operand`] yields a slice or a single value: the operand itself where
 //! its elements lie side by side, else a copy in a small buffer. So the loops that compute never see a stride.
 
+#![expect(unsafe_code, reason = "buffers are not cleared before they are written")]
+
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use smallvec::SmallVec;
@@ -28,22 +31,35 @@ pub(crate) enum Operand<'a, T> {
 
 /// Where an operand's elements are laid side by side; one per operand and task.
 pub(crate) struct Buffer<T> {
-    elements: [T; BLOCK],
+    elements: [MaybeUninit<T>; BLOCK],
     /// How many rows of a periodic operand it holds.
     rows: usize,
 }
 
-impl<T: Copy + Default> Buffer<T> {
+impl<T: Copy> Buffer<T> {
     /// An empty one.
-    pub(crate) fn new() -> Self {
-        Self { elements: [T::default(); BLOCK], rows: 0 }
+    pub(crate) const fn new() -> Self {
+        Self { elements: [const { MaybeUninit::uninit() }; BLOCK], rows: 0 }
     }
 
-    /// Room for a block, whatever it held.
-    pub(crate) fn elements(&mut self) -> &mut [T; BLOCK] {
+    /// A copy of `x`, which is at most a block.
+    pub(crate) fn copy(&mut self, x: &[T]) -> &[T] {
         self.rows = 0;
-        &mut self.elements
+        self.elements[..x.len()].write_copy_of_slice(x)
     }
+
+    /// `value` as often as asked for, at most a block.
+    pub(crate) fn repeat(&mut self, value: T, length: usize) -> &mut [T] {
+        self.rows = 0;
+        fill(&mut self.elements[..length], value)
+    }
+}
+
+/// Writes `value` to all elements.
+pub(crate) fn fill<T: Copy>(elements: &mut [MaybeUninit<T>], value: T) -> &mut [T] {
+    elements.fill(MaybeUninit::new(value));
+    // SAFETY: all elements have just been written.
+    unsafe { elements.assume_init_mut() }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -206,7 +222,7 @@ impl Broadcast {
             Access::Same => Operand::Slice(&x[range]),
             Access::Single => Operand::Scalar(x[0]),
             Access::Periodic => self.periodic(x, range, buffer),
-            Access::Strided(strides) => self.strided(strides, x, range, &mut buffer.elements),
+            Access::Strided(strides) => self.strided(strides, x, range, buffer),
         }
     }
 
@@ -223,11 +239,12 @@ impl Broadcast {
         // Blocks are whole rows, so all blocks of a task hold the same.
         if buffer.rows * self.row < range.len() {
             buffer.rows = range.len() / self.row;
-            buffer.elements[..range.len()]
-                .chunks_exact_mut(self.row)
-                .for_each(|y| y.copy_from_slice(&x[..self.row]));
+            for y in buffer.elements[..range.len()].chunks_exact_mut(self.row) {
+                y.write_copy_of_slice(&x[..self.row]);
+            }
         }
-        Operand::Slice(&buffer.elements[..range.len()])
+        // SAFETY: at least this many whole rows have been written.
+        Operand::Slice(unsafe { buffer.elements[..range.len()].assume_init_ref() })
     }
 
     fn strided<'a, T: Copy>(
@@ -235,7 +252,7 @@ impl Broadcast {
         strides: &[usize],
         x: &'a [T],
         range: Range<usize>,
-        buffer: &'a mut [T; BLOCK],
+        buffer: &'a mut Buffer<T>,
     ) -> Operand<'a, T> {
         let (Some((&row, outer)), Some((&stride, outer_strides))) =
             (self.extents.split_last(), strides.split_last())
@@ -260,8 +277,8 @@ impl Broadcast {
             };
         }
         // Several rows. Only the innermost of the outer dimensions moves at every row.
-        let block = &mut buffer[..range.len()];
-        let mut rest: &mut [T] = block;
+        let block = &mut buffer.elements[..range.len()];
+        let mut rest: &mut [MaybeUninit<T>] = block;
         let (step, step_extent) = match (outer_strides.last(), outer.last()) {
             (Some(&step), Some(&extent)) => (step, extent),
             _ => (0, 1),
@@ -271,16 +288,17 @@ impl Broadcast {
             let count = (row - column).min(rest.len());
             let (part, after) = rest.split_at_mut(count);
             if stride == 0 {
-                part.fill(x[place]);
+                fill(part, x[place]);
             } else {
-                part.copy_from_slice(&x[place + column..place + column + count]);
+                part.write_copy_of_slice(&x[place + column..place + column + count]);
             }
             rest = after;
             column = 0;
             index += 1;
             place = if index % step_extent == 0 { offset_of_row(index) } else { place + step };
         }
-        Operand::Slice(block)
+        // SAFETY: the loop has written all of the block.
+        Operand::Slice(unsafe { block.assume_init_ref() })
     }
 }
 

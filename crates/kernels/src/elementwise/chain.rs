@@ -7,10 +7,12 @@
 #![expect(unsafe_code, reason = "blocks of the output, and registers, are handed out as disjoint parts")]
 #![expect(clippy::large_stack_arrays, reason = "a run must not allocate; a task needs 56 KiB of its stack")]
 
+use std::mem::MaybeUninit;
+
 use smallvec::SmallVec;
 
 use super::binary::{self, Binary};
-use super::broadcast::{BLOCK, Broadcast, Buffer, Operand};
+use super::broadcast::{BLOCK, Broadcast, Buffer, Operand, fill};
 use super::unary::{self, Unary};
 use crate::isa::Isas;
 use crate::threads::{DisjointMut, Team};
@@ -81,6 +83,8 @@ pub struct Chain {
     plan: Broadcast,
     /// Steps with [`Source::Step`] replaced by registers.
     steps: Vec<(Step, usize)>,
+    /// How many registers they use.
+    registers: usize,
 }
 
 impl Step {
@@ -145,7 +149,7 @@ impl Chain {
         if free_from.len() > REGISTERS {
             return Err(ChainError::TooLong { what: "values", needed: free_from.len(), limit: REGISTERS });
         }
-        Ok(Self { plan, steps: placed })
+        Ok(Self { plan, steps: placed, registers: free_from.len() })
     }
 
     /// How the operands meet.
@@ -188,21 +192,21 @@ impl Chain {
         let output = DisjointMut::new(y);
         self.plan.for_blocks(team, &|blocks| {
             let mut buffers: [Buffer<f32>; OPERANDS] = std::array::from_fn(|_| Buffer::new());
-            let mut registers = [0.0; REGISTERS * BLOCK];
+            let mut registers = [const { MaybeUninit::uninit() }; REGISTERS * BLOCK];
+            let stride = self.plan.length().min(BLOCK);
+            let registers = fill(&mut registers[..self.registers * stride], 0.0);
             for range in blocks {
                 // SAFETY: blocks do not meet.
                 let y = unsafe { output.slice_mut(range.start, range.len()) };
                 let mut loaded = [Operand::Scalar(0.0); OPERANDS];
                 for (index, buffer) in buffers[..operands.len()].iter_mut().enumerate() {
                     loaded[index] = if overwritten == Some(index) {
-                        let buffer = &mut buffer.elements()[..y.len()];
-                        buffer.copy_from_slice(y);
-                        Operand::Slice(buffer)
+                        Operand::Slice(buffer.copy(y))
                     } else {
                         self.plan.operand(index, operands[index], range.clone(), buffer)
                     };
                 }
-                self.run_block(isas, &loaded, &mut registers, y);
+                self.run_block(isas, &loaded, (&mut *registers, stride), y);
             }
         });
     }
@@ -211,7 +215,7 @@ impl Chain {
         &self,
         isas: Isas,
         operands: &[Operand<'_, f32>; OPERANDS],
-        registers: &mut [f32; REGISTERS * BLOCK],
+        (registers, stride): (&mut [f32], usize),
         y: &mut [f32],
     ) {
         let length = y.len();
@@ -221,7 +225,7 @@ impl Chain {
             Source::Constant(value) => Operand::Scalar(value),
             Source::Step(register) => {
                 // SAFETY: no step writes to a register that it reads, so this part is only read while it is in use.
-                Operand::Slice(unsafe { registers.slice_mut(register * BLOCK, length) })
+                Operand::Slice(unsafe { registers.slice_mut(register * stride, length) })
             }
         };
         for (index, &(step, register)) in self.steps.iter().enumerate() {
@@ -229,7 +233,7 @@ impl Chain {
                 &mut *y
             } else {
                 // SAFETY: this step reads other registers only.
-                unsafe { registers.slice_mut(register * BLOCK, length) }
+                unsafe { registers.slice_mut(register * stride, length) }
             };
             match step {
                 Step::Unary(function, x) => match load(x) {

@@ -151,9 +151,10 @@ impl GroupNorm {
         }
         let width = channels / groups;
         let output = DisjointMut::new(y);
-        let per_instance = self.order == ChannelOrder::Last && width == 1;
-        // Single channels of channels-last pictures are normalised many at a time.
-        let width = if per_instance { COLUMNS.min(channels) } else { width };
+        // Narrow groups of channels-last pictures are normalised many at a time.
+        let is_narrow = self.order == ChannelOrder::Last && width <= COLUMNS / 2;
+        let group_width = width;
+        let width = if is_narrow { (COLUMNS / width * width).min(channels) } else { width };
         let items = channels.div_ceil(width);
         team.parallel_ranges(batch * items, GRAIN.div_ceil(width * spatial), 1, &|start, end| {
             for item in start..end {
@@ -173,10 +174,10 @@ impl GroupNorm {
                     bias: &bias[channel..channel + width],
                     y: &output,
                 };
-                match (self.order, per_instance) {
+                match (self.order, is_narrow) {
                     (ChannelOrder::First, _) => dispatch(isas, ChannelsFirst(group)),
                     (ChannelOrder::Last, false) => dispatch(isas, ChannelsLast(group)),
-                    (ChannelOrder::Last, true) => dispatch(isas, InstancesLast(group)),
+                    (ChannelOrder::Last, true) => dispatch(isas, NarrowLast(group, group_width)),
                 }
             }
         });
@@ -265,17 +266,17 @@ impl Loop for ChannelsLast<'_, '_> {
     }
 }
 
-/// A row is one element of each of several channels that are normalised by themselves.
-struct InstancesLast<'a, 'b>(Group<'a, 'b>);
+/// A row is one element of each channel of several groups, which are this many channels wide.
+struct NarrowLast<'a, 'b>(Group<'a, 'b>, usize);
 
-impl Loop for InstancesLast<'_, '_> {
+impl Loop for NarrowLast<'_, '_> {
     type Output = ();
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let group = self.0;
+        let Self(group, group_width) = self;
         let width = group.scale.len();
-        let count = group.rows as f64;
+        let count = (group.rows * group_width) as f64;
         let (mut means, mut factors) = ([0.0_f32; COLUMNS], [0.0_f32; COLUMNS]);
         let (means, factors) = (&mut means[..width], &mut factors[..width]);
         for is_second in [false, true] {
@@ -291,11 +292,13 @@ impl Loop for InstancesLast<'_, '_> {
                 }
                 wide.iter_mut().zip(&*narrow).for_each(|(wide, &narrow)| *wide += f64::from(narrow));
             }
-            for ((mean, factor), &sum) in means.iter_mut().zip(factors.iter_mut()).zip(&*wide) {
+            let groups = means.chunks_mut(group_width).zip(factors.chunks_mut(group_width));
+            for ((means, factors), sums) in groups.zip(wide.chunks(group_width)) {
+                let sum = sums.iter().sum::<f64>();
                 if is_second {
-                    *factor = (1.0 / (sum / count + f64::from(group.epsilon)).sqrt()) as f32;
+                    factors.fill((1.0 / (sum / count + f64::from(group.epsilon)).sqrt()) as f32);
                 } else {
-                    *mean = (sum / count) as f32;
+                    means.fill((sum / count) as f32);
                 }
             }
         }
