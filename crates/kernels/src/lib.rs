@@ -4,8 +4,11 @@
 //! the kernels, `reference.rs` the same in obvious loops, and a table lists the kernels best first. Functions take
 //! slices and sizes, an [`isa::Isas`] when something is chosen, and a [`threads::Team`] when something runs.
 
+mod aligned;
 mod dispatch;
 pub mod elementwise;
+pub mod epilogue;
+pub mod gemm;
 pub mod isa;
 mod lanes;
 pub mod normalize;

@@ -180,6 +180,12 @@ impl<'a, T> DisjointMut<'a, T> {
         DisjointMut { start: data.as_mut_ptr(), length: data.len(), lifetime: PhantomData }
     }
 
+    /// The address of the element at `start`, or of the end.
+    pub(crate) fn at(&self, start: usize) -> *mut T {
+        assert!(start <= self.length, "address outside the slice");
+        self.start.wrapping_add(start)
+    }
+
     /// The elements `start..start + length`.
     ///
     /// # Safety

@@ -62,10 +62,13 @@ fn exact(function: Function, x: f64) -> f64 {
     }
 }
 
+/// A size for an argument.
+type Size = fn(f64) -> f64;
+
 /// Each function, the largest relative error it may have, and what its result counts as at least: for functions that
 /// subtract, the size of what they subtract.
-fn functions() -> Vec<(Function, f64, fn(f64) -> f64)> {
-    let nothing: fn(f64) -> f64 = |_| 0.0;
+fn functions() -> Vec<(Function, f64, Size)> {
+    let nothing: Size = |_| 0.0;
     vec![
         (Function::Exp, 2e-7, nothing),
         (Function::ExpMinusOne, 3e-7, nothing),
