@@ -1,1 +1,3 @@
 //! Suites that hold every backend to the operators' meaning.
+
+pub mod resources;
