@@ -64,10 +64,10 @@ class Reader:
         crops = self.upright([cut(image, box) for box in boxes])
         lines = []
         for box, (text, confidence) in zip(boxes, self.recognise(crops)):
-            box = (box - np.float32([0, padding])) * np.array([ratio[0], ratio[1]])
-            box = np.clip(box.astype(np.float32), 0, [full_width, full_height])
+            box = (box - np.float32([0, padding])) * ratio.astype(np.float32)
+            box = np.clip(box, 0, np.float32([full_width, full_height]))
             if confidence >= LEAST_CONFIDENCE:
-                lines.append((box.astype(np.float32).tolist(), text, confidence))
+                lines.append((box.tolist(), text, confidence))
         return lines
 
     def detect(self, image):

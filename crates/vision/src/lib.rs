@@ -7,7 +7,11 @@
 //! NumPy, pyclipper), to the bit where a later step depends on it, so that results agree with them.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+#[path = "../tests/golden/common.rs"]
+mod common;
 pub mod detect;
+pub mod ocr;
 mod picture;
 mod planes;
 pub mod presets;

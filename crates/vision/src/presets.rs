@@ -377,7 +377,8 @@ impl Preparation {
         }
     }
 
-    /// What each byte becomes, for each of the network's channels: computed in double precision and rounded once.
+    /// What each byte becomes, for each of the network's channels. The quotient is taken in single precision, as the
+    /// Python pipelines take it; the rest is rounded once.
     pub(crate) fn table(&self) -> Result<[[f32; 256]; 3], PreparationError> {
         let usable = |value: f64| value.is_finite() && value != 0.0;
         if !usable(self.divisor) || !self.std.into_iter().all(usable) {
@@ -385,7 +386,8 @@ impl Preparation {
         }
         Ok([0, 1, 2].map(|channel| {
             std::array::from_fn(|byte| {
-                ((byte as f64 / self.divisor - self.mean[channel]) / self.std[channel]) as f32
+                let quotient = f64::from(byte as f32 / self.divisor as f32);
+                ((quotient - self.mean[channel]) / self.std[channel]) as f32
             })
         }))
     }

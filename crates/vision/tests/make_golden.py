@@ -3,7 +3,7 @@
 
 The inputs come from a linear congruential generator that the tests repeat, so only answers are stored: long ones as a
 64-bit FNV-1a hash of their bytes, short ones as they are. Needs numpy, opencv-python-headless 5.0, pillow 13,
-pyclipper 1.4 and shapely 2. Run it without arguments; it replaces the files.
+pyclipper 1.4, shapely 2 and onnxruntime (which the pipelines import; no model is run). Run it without arguments; it replaces the files.
 """
 
 import json
@@ -13,10 +13,12 @@ import types
 
 import cv2
 import numpy as np
+import pyclipper
 from PIL import Image
 
 sys.path.append(str(pathlib.Path(__file__).parents[3] / "tools" / "reference"))
 import detect as detect_pipeline
+import ocr as ocr_pipeline
 
 ANSWERS = pathlib.Path(__file__).parent / "answers"
 
@@ -160,10 +162,124 @@ def detect():
         yield {"seed": seed, "head": head, "picture": picture, "found": rounded}
 
 
+def contours():
+    for seed, (width, height, percent) in enumerate([(9, 7, 50), (40, 30, 30), (40, 30, 60), (33, 50, 85), (1, 5, 70), (6, 1, 70)]):
+        generator = Generator(seed)
+        mask = np.array([generator.below(100) < percent for _ in range(width * height)], np.uint8).reshape(height, width)
+        found, _ = cv2.findContours(mask * 255, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
+        flat = np.concatenate([np.array([len(found)]), *([len(c), *c.ravel()] for c in found)]).astype("<i4")
+        yield {
+            "seed": seed,
+            "size": [width, height],
+            "percent": percent,
+            "contours": len(found),
+            "first": found[0].reshape(-1, 2).tolist(),
+            "hash": fnv(flat),
+            "dilated": fnv(cv2.dilate(mask, np.ones((2, 2), np.uint8))),
+        }
+
+
+def rectangles():
+    for seed in range(40):
+        generator = Generator(seed)
+        limit = (4, 20, 300)[seed % 3]
+        points = np.array([generator.below(limit) for _ in range(2 * (1 + seed % 11))], np.int32).reshape(-1, 1, 2)
+        centre, size, angle = cv2.minAreaRect(points)
+        yield {
+            "seed": seed,
+            "limit": limit,
+            "hull": cv2.convexHull(points, clockwise=False).reshape(-1, 2).tolist(),
+            "rectangle": [*centre, *size, angle],
+            "corners": cv2.boxPoints((centre, size, angle)).ravel().tolist(),
+        }
+
+
+def turned_box(generator, largest, turned=True):
+    centre = [20 + generator.below(4000) / 64 for _ in range(2)]
+    size = [3 + generator.below(64 * largest) / 64 for _ in range(2)]
+    angle = generator.below(1800) / 20 - 45 if turned else 0
+    return cv2.boxPoints((centre, size, angle)), size
+
+
+def growing():
+    for seed in range(40):
+        box, (width, height) = turned_box(Generator(seed), (6, 30, 200)[seed % 3], seed % 4)
+        distance = width * height * 1.6 / (2 * (width + height))
+        offset = pyclipper.PyclipperOffset()
+        offset.AddPath(box, pyclipper.JT_ROUND, pyclipper.ET_CLOSEDPOLYGON)
+        (grown,) = offset.Execute(distance)
+        yield {"polygon": box.astype(int).tolist(), "distance": distance, "grown": grown}
+
+
+def filling():
+    for seed in range(40):
+        generator = Generator(seed)
+        if seed % 2:
+            polygon = np.array([generator.below(70) - 10 for _ in range(8)], np.int32).reshape(4, 2)
+        else:
+            polygon = (turned_box(generator, 40)[0] - 25).astype(np.int32)
+        size = [1 + generator.below(50), 1 + generator.below(50)]
+        mask = np.zeros(size[::-1], np.uint8)
+        cv2.fillPoly(mask, [polygon], 1)
+        yield {"polygon": polygon.tolist(), "size": size, "filled": fnv(mask)}
+
+
+def cutting():
+    width, height = 90, 70
+    picture = Generator(1).bytes(height, width, 3)
+    for seed in range(12):
+        box, _ = turned_box(Generator(seed + 100), 40, seed % 3)
+        quad = np.clip(box.astype(int), 0, [width - 1, height - 1])[[1, 2, 3, 0]].astype(np.float32)
+        crop = ocr_pipeline.cut(picture, quad)
+        yield {"quad": quad.tolist(), "size": [crop.shape[1], crop.shape[0]], "pixels": fnv(crop)}
+
+
+def text_map(generator, columns, rows):
+    """Noise with a few bright turned bars in it."""
+    level = np.array([generator.below(64) for _ in range(columns * rows)]).reshape(rows, columns)
+    y, x = np.mgrid[:rows, :columns]
+    for _ in range(6):
+        left, top, across, down, length, thickness, value = (
+            generator.below(limit) for limit in (columns, rows, 16, 9, 300, 40, 140)
+        )
+        along = (x - left) * (across + 4) + (y - top) * (down - 4)
+        aside = (y - top) * (across + 4) - (x - left) * (down - 4)
+        level[(abs(along) <= length + 100) & (abs(aside) <= thickness + 20)] = 110 + value
+    return (level / 256).astype(np.float32)
+
+
+def text_boxes():
+    for seed, (width, height) in enumerate([(160, 128), (200, 130), (90, 60), (480, 330)]):
+        boxes = ocr_pipeline.boxes_of(text_map(Generator(seed), 160, 128), width, height)
+        boxes = [box.astype(int).tolist() for box in ocr_pipeline.reading_order(boxes)]
+        yield {"seed": seed, "picture": [width, height], "boxes": boxes}
+
+
+def lines():
+    reader = ocr_pipeline.Reader.__new__(ocr_pipeline.Reader)
+    reader.characters = ["", "a", "b", "\u6587", " "]
+    for seed in range(4):
+        generator = Generator(seed)
+        steps = np.array([generator.below(6 if seed else 1) / 8 for _ in range(20 * 5)], np.float32).reshape(20, 5)
+        text, confidence = reader.decode(steps)
+        sizes = [(3 + generator.below(200), 3 + generator.below(40)) for _ in range(8)]
+        crops = [generator.bytes(height, width, 3)[:, :, ::-1] for width, height in sizes]
+        prepared = [ocr_pipeline.normalised(crops[index], 480) for index in (0, 1)]
+        yield {
+            "seed": seed,
+            "text": text,
+            "confidence": confidence,
+            "batches": [batch.tolist() for batch in ocr_pipeline.batches(crops)],
+            "lines": [fnv(line.astype("<f4")) for line in prepared],
+        }
+
+
 def main():
     write("resize", resize())
     write("presets", presets())
     write("detect", detect())
+    for part in (contours, rectangles, growing, filling, cutting, text_boxes, lines):
+        write(part.__name__, part())
 
 
 if __name__ == "__main__":

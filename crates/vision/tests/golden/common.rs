@@ -19,10 +19,6 @@ impl Generator {
         self.next() % limit
     }
 
-    pub(crate) fn ratio(&mut self) -> f32 {
-        self.next() as f32 / 16_777_216.0
-    }
-
     pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| (self.next() >> 16) as u8).collect()
     }

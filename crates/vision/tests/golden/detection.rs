@@ -9,13 +9,17 @@ use crate::common::{Generator, cases, numbers, sizes};
 const WIDTH: u32 = 96;
 const HEIGHT: u32 = 64;
 
+fn ratio(generator: &mut Generator) -> f32 {
+    generator.next() as f32 / 16_777_216.0
+}
+
 type Tensor = (Vec<usize>, Vec<f32>);
 
 fn outputs(head: Head, generator: &mut Generator) -> Vec<Tensor> {
     if head == Head::Picodet {
         let cells = [8, 16, 32, 64].map(|stride| (WIDTH.div_ceil(stride) * HEIGHT.div_ceil(stride)) as usize);
         let scores = cells
-            .map(|cells| (vec![1, cells, 3], (0..3 * cells).map(|_| generator.ratio()).collect::<Vec<_>>()));
+            .map(|cells| (vec![1, cells, 3], (0..3 * cells).map(|_| ratio(generator)).collect::<Vec<_>>()));
         let logits = cells.map(|cells| {
             (
                 vec![1, cells, 32],
@@ -28,7 +32,7 @@ fn outputs(head: Head, generator: &mut Generator) -> Vec<Tensor> {
         .map(|_| {
             let [x, y] = [WIDTH, HEIGHT].map(|side| generator.below(16 * side) as f32 / 16.0);
             let [w, h] = [0, 1].map(|_| 4.0 + generator.below(16 * 36) as f32 / 16.0);
-            let scores = [0, 1, 2, 3].map(|_| generator.ratio());
+            let scores = [0, 1, 2, 3].map(|_| ratio(generator));
             if head == Head::EndToEnd {
                 vec![x, y, x + w, y + h, scores[0], generator.below(5) as f32]
             } else {
