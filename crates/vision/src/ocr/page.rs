@@ -13,6 +13,9 @@ use crate::resize::Filter;
 /// Sides are scaled to multiples of this.
 const MULTIPLE: usize = 32;
 
+/// The detector is not given more: a strip thirty times as high as wide would come to this, scaled to the least width.
+const MOST_DETECTOR_PIXELS: f64 = (1 << 24) as f64;
+
 /// A picture within bounds.
 #[derive(Debug, Clone)]
 pub struct Page {
@@ -91,8 +94,13 @@ impl Page {
         let fit = Fit::ShortSideAtLeast { side: self.settings.short_side, multiple: MULTIPLE };
         let preparation =
             Preparation { fit, ..Preparation::named("ppocr-det").expect("a preset of this crate") };
-        let prepared = preparation.apply(&self.picture, None, None);
-        Ok(prepared.map_err(|_| OcrError::TooElongated { width: self.width, height: self.height })?.planes)
+        let (width, height) = (self.picture.width(), self.picture.height());
+        let growth = (self.settings.short_side as f64 / width.min(height) as f64).max(1.0);
+        let elongated = OcrError::TooElongated { width: self.width, height: self.height };
+        if width as f64 * height as f64 * growth * growth > MOST_DETECTOR_PIXELS {
+            return Err(elongated);
+        }
+        preparation.apply(&self.picture, None, None).map(|prepared| prepared.planes).map_err(|_| elongated)
     }
 
     /// Boxes of text in this page's pixels, in reading order, out of the detector's `[1, 1, height, width]` map.
