@@ -54,10 +54,7 @@ impl Directory {
 
     /// Lets the caller turn an open file into bytes, by mapping it for instance.
     #[must_use]
-    pub fn with_map(
-        mut self,
-        map: impl Fn(&File) -> std::io::Result<Bytes> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn with_map(mut self, map: impl Fn(&File) -> std::io::Result<Bytes> + Send + Sync + 'static) -> Self {
         self.map = Some(Box::new(map));
         self
     }

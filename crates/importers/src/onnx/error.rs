@@ -38,7 +38,7 @@ pub enum ImportError {
         /// Name of the tensor.
         name: String,
         /// What is wrong.
-        problem: TensorProblem,
+        problem: Box<TensorProblem>,
     },
     /// A name is used that nothing defines.
     #[error("{user} uses the value {name}, which nothing gives")]
@@ -55,7 +55,9 @@ pub enum ImportError {
     #[error("the nodes depend on each other in a ring, through {0}")]
     Cycle(String),
     /// After the inlining of functions there are more nodes than allowed, or functions nest too deep.
-    #[error("with its functions written out, the model has more than {nodes} nodes or nests deeper than {nesting}")]
+    #[error(
+        "with its functions written out, the model has more than {nodes} nodes or nests deeper than {nesting}"
+    )]
     TooLarge {
         /// Nodes allowed.
         nodes: usize,
@@ -238,9 +240,9 @@ pub enum Warning {
         /// Name of the value.
         name: String,
         /// What the model says.
-        declared: TensorType,
+        declared: Box<TensorType>,
         /// What follows from the nodes.
-        found: TensorType,
+        found: Box<TensorType>,
     },
     /// The model uses a newer operator set than is known here; operators that did not change are the same.
     #[error("operator set {version} of {} is newer than {known}, the last one known", domain_name(.domain))]

@@ -47,7 +47,8 @@ impl Function<'_> {
         };
         let inputs = formal(&self.0.input, &user.input);
         // Results that the user does not want still need a name of their own.
-        let outputs = formal(&self.0.output, &user.output).into_iter().filter(|(_, actual)| !actual.is_empty());
+        let outputs =
+            formal(&self.0.output, &user.output).into_iter().filter(|(_, actual)| !actual.is_empty());
         let writer = Writer {
             names: inputs.into_iter().chain(outputs).collect(),
             given: user.attribute.iter().map(|a| (a.name.as_str(), a)).collect(),

@@ -204,11 +204,9 @@ impl<'m> Importer<'m> {
         match result {
             Ok(()) => Ok(()),
             Err(Problem::Unsupported(reason)) => self.give_up(node, version, reason),
-            Err(Problem::Invalid(problem)) => Err(ImportError::Node {
-                node: node_name(node),
-                operator: node.op_type.clone(),
-                problem,
-            }),
+            Err(Problem::Invalid(problem)) => {
+                Err(ImportError::Node { node: node_name(node), operator: node.op_type.clone(), problem })
+            }
             Err(Problem::Import(error)) => Err(error),
         }
     }
@@ -249,10 +247,8 @@ impl<'m> Importer<'m> {
     /// The value with this name, of this graph or of one around it.
     pub(super) fn value(&mut self, user: &NodeProto, name: &str) -> Result<ValueId, ImportError> {
         let level = self.scopes.len() - 1;
-        let unknown = || ImportError::UnknownValue {
-            user: format!("node {}", node_name(user)),
-            name: name.to_owned(),
-        };
+        let unknown =
+            || ImportError::UnknownValue { user: format!("node {}", node_name(user)), name: name.to_owned() };
         self.resolve(level, name).ok_or_else(unknown)
     }
 
@@ -266,13 +262,12 @@ impl<'m> Importer<'m> {
         let (constant, ty) = (outside.graph.constant(outer).cloned(), outside.graph.value(outer).ty.clone());
         let known = outside.is_known(outer);
         let scope = &mut self.scopes[level];
-        let inner = match constant {
-            Some(tensor) => scope.constant(name, tensor),
-            None => {
-                let inner = scope.input(name, ty, known);
-                scope.captures.push((outer, inner));
-                inner
-            }
+        let inner = if let Some(tensor) = constant {
+            scope.constant(name, tensor)
+        } else {
+            let inner = scope.input(name, ty, known);
+            scope.captures.push((outer, inner));
+            inner
         };
         scope.bind(name, inner);
         Some(inner)
@@ -280,7 +275,10 @@ impl<'m> Importer<'m> {
 
     /// The tensor that a message describes.
     pub(super) fn tensor(&mut self, proto: &TensorProto, name: &str) -> Result<Tensor, ImportError> {
-        let named = |problem: TensorProblem| ImportError::Tensor { name: name.to_owned(), problem };
+        let named = |problem: TensorProblem| ImportError::Tensor {
+            name: name.to_owned(),
+            problem: Box::new(problem),
+        };
         self.tensors.read(proto).map_err(named)
     }
 
@@ -290,13 +288,14 @@ impl<'m> Importer<'m> {
         name: &str,
         op: armet_graph::Op,
         inputs: Vec<Option<ValueId>>,
-        outputs: Vec<Option<ValueId>>,
+        outputs: &[Option<ValueId>],
     ) {
         let conflicts = self.scope().node(name, op, inputs, outputs);
         for (id, declared) in conflicts {
             let value = self.scope().graph.value(id);
             if let ValueType::Tensor(found) = &value.ty {
-                let (name, found) = (value.name.clone(), found.clone());
+                let (name, found) = (value.name.clone(), Box::new(found.clone()));
+                let declared = Box::new(declared);
                 self.warnings.push(Warning::DeclaredType { name, declared, found });
             }
         }

@@ -81,6 +81,11 @@ pub fn import(bytes: Bytes, options: &ImportOptions<'_>) -> Result<Imported, Imp
     import_model(&proto::ModelProto::decode(bytes)?, options)
 }
 
+/// The operators that are read: domain (empty for ONNX's own), name, and the first version of each reading.
+pub fn operators() -> impl Iterator<Item = (&'static str, &'static str, i64)> {
+    ops::names()
+}
+
 fn import_model(model: &proto::ModelProto, options: &ImportOptions<'_>) -> Result<Imported, ImportError> {
     let graph = model.graph.as_ref().ok_or(ImportError::NoGraph)?;
     let (opsets, warnings) = importer::opsets(model);

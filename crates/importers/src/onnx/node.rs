@@ -91,7 +91,9 @@ impl<'a, 'm> NodeReader<'a, 'm> {
         for index in 0..self.node.input.len().min(self.entry.data_inputs()) {
             let Some(id) = self.value(index)? else { continue };
             let scope = self.importer.scope();
-            let Some(q) = scope.quantization(id).filter(|q| q.is_per_tensor()).cloned() else { return Ok(None) };
+            let Some(q) = scope.quantization(id).filter(|q| q.is_per_tensor()).cloned() else {
+                return Ok(None);
+            };
             let Some(element) = scope.tensor_type(id).map(|t| t.element) else { return Ok(None) };
             match &common {
                 None => common = Some((element, q)),
@@ -105,11 +107,6 @@ impl<'a, 'm> NodeReader<'a, 'm> {
     /// The version of the node's operator set.
     pub(super) fn version(&self) -> i64 {
         self.version
-    }
-
-    /// The node's name.
-    pub(super) fn name(&self) -> &str {
-        &self.name
     }
 
     // Attributes.
@@ -232,7 +229,9 @@ impl<'a, 'm> NodeReader<'a, 'm> {
     pub(super) fn tensor(&mut self, name: &'static str) -> Read<Option<Tensor>> {
         let Some(a) = self.attribute(name) else { return Ok(None) };
         Self::of_kind(a, kind::TENSOR, name, "tensor")?;
-        let Some(proto) = &a.t else { return Err(Invalid::AttributeType { name, expected: "tensor" }.into()) };
+        let Some(proto) = &a.t else {
+            return Err(Invalid::AttributeType { name, expected: "tensor" }.into());
+        };
         let of = format!("{name} of node {}", self.name);
         Ok(Some(self.importer.tensor(proto, &of)?))
     }
@@ -405,7 +404,7 @@ impl<'a, 'm> NodeReader<'a, 'm> {
             }
             outputs.push(output);
         }
-        self.emit_to(op, inputs, outputs);
+        self.emit_to(op, inputs, &outputs);
         Ok(())
     }
 
@@ -414,7 +413,7 @@ impl<'a, 'm> NodeReader<'a, 'm> {
         &mut self,
         op: impl Into<Op>,
         inputs: Vec<Option<ValueId>>,
-        outputs: Vec<Option<ValueId>>,
+        outputs: &[Option<ValueId>],
     ) {
         self.importer.emit(&self.name, op.into(), inputs, outputs);
     }
@@ -423,7 +422,7 @@ impl<'a, 'm> NodeReader<'a, 'm> {
     pub(super) fn step(&mut self, suffix: &str, op: impl Into<Op>, inputs: Vec<Option<ValueId>>) -> ValueId {
         let name = format!("{}/{suffix}", self.name);
         let output = self.importer.scope().result(&name);
-        self.importer.emit(&name, op.into(), inputs, vec![Some(output)]);
+        self.importer.emit(&name, op.into(), inputs, &[Some(output)]);
         output
     }
 
@@ -436,7 +435,7 @@ impl<'a, 'm> NodeReader<'a, 'm> {
     ) -> [ValueId; N] {
         let outputs = suffixes.map(|s| self.importer.scope().result(&format!("{}/{s}", self.name)));
         let name = format!("{}/{}", self.name, suffixes[0]);
-        self.importer.emit(&name, op.into(), vec![Some(input)], outputs.map(Some).to_vec());
+        self.importer.emit(&name, op.into(), vec![Some(input)], &outputs.map(Some));
         outputs
     }
 

@@ -33,7 +33,8 @@ pub(super) fn order(nodes: &[NodeProto], given: &dyn Fn(&str) -> bool) -> Result
     if sorted {
         return Ok((0..nodes.len()).collect());
     }
-    let mut ready: BinaryHeap<_> = (0..nodes.len()).filter(|&i| waiting[i] == 0).map(std::cmp::Reverse).collect();
+    let mut ready: BinaryHeap<_> =
+        (0..nodes.len()).filter(|&i| waiting[i] == 0).map(std::cmp::Reverse).collect();
     let mut order = Vec::with_capacity(nodes.len());
     while let Some(std::cmp::Reverse(at)) = ready.pop() {
         order.push(at);

@@ -175,6 +175,7 @@ pub(crate) struct ValueInfoProto {
 }
 
 /// The type of a value: one of the fields is there.
+#[expect(clippy::struct_field_names, reason = "the format's names")]
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct TypeProto {
     #[prost(message, optional, tag = "1")]

@@ -101,7 +101,7 @@ fn field(kind: Kind, number: u64) -> Field {
         (Kind::Model, 14) | (Kind::Tensor, 13) => message::<StringStringEntryProto>(Kind::Pair),
         (Kind::Model, 25) => message::<FunctionProto>(Kind::Function),
         (Kind::Graph, 1) | (Kind::Function, 7) => message::<NodeProto>(Kind::Node),
-        (Kind::Graph, 5) | (Kind::Attribute, 5) => message::<TensorProto>(Kind::Tensor),
+        (Kind::Graph | Kind::Attribute, 5) => message::<TensorProto>(Kind::Tensor),
         (Kind::Graph, 11..=13) => message::<ValueInfoProto>(Kind::ValueInfo),
         (Kind::Node, 5) | (Kind::Function, 11) => message::<AttributeProto>(Kind::Attribute),
         (Kind::ValueInfo, 2) | (Kind::ElementType, 1) => message::<TypeProto>(Kind::Type),
@@ -110,19 +110,17 @@ fn field(kind: Kind, number: u64) -> Field {
         (Kind::TensorType, 2) => message::<TensorShapeProto>(Kind::Shape),
         (Kind::Shape, 1) => message::<DimensionProto>(Kind::Dimension),
         (Kind::Model, 2..=4 | 6)
-        | (Kind::Opset, 1)
         | (Kind::Pair, 1 | 2)
         | (Kind::Graph, 2 | 10)
         | (Kind::Node, 1..=4 | 7 | 8)
         | (Kind::Attribute, 1 | 21)
+        | (Kind::Opset | Kind::ValueInfo, 1)
         | (Kind::Tensor, 8)
-        | (Kind::ValueInfo, 1)
         | (Kind::Dimension, 2)
         | (Kind::Function, 1 | 4..=6 | 10 | 13) => Field::Text,
-        (Kind::Model, 20)
-        | (Kind::Graph, 15)
-        | (Kind::Attribute, 4 | 9 | 22)
-        | (Kind::Tensor, 3 | 6 | 9) => Field::Shared,
+        (Kind::Model, 20) | (Kind::Graph, 15) | (Kind::Attribute, 4 | 9 | 22) | (Kind::Tensor, 3 | 6 | 9) => {
+            Field::Shared
+        }
         (Kind::Attribute, 8) | (Kind::Tensor, 1 | 7 | 11) => Field::Varints(8),
         (Kind::Tensor, 5) => Field::Varints(4),
         (Kind::Attribute, 7) | (Kind::Tensor, 4 | 10) => Field::Fixed,

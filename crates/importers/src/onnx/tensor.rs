@@ -66,7 +66,9 @@ impl<'a> TensorReader<'a> {
         let file = if let Some(file) = self.files.get(&location) {
             file.clone()
         } else {
-            let Some(external) = self.external else { return Err(TensorProblem::NoExternalData { location }) };
+            let Some(external) = self.external else {
+                return Err(TensorProblem::NoExternalData { location });
+            };
             let file = external
                 .file(&location, self.external_left)
                 .map_err(|source| TensorProblem::External { location: location.clone(), source })?;
@@ -111,10 +113,9 @@ fn typed(
         ElementType::U64 => (proto.uint64_data.len(), le(&proto.uint64_data, |v| v.to_le_bytes())),
         ElementType::U32 => (proto.uint64_data.len(), le(&proto.uint64_data, |v| (*v as u32).to_le_bytes())),
         ElementType::I32 => (proto.int32_data.len(), le(&proto.int32_data, |v| v.to_le_bytes())),
-        _ => match element.byte_size() {
-            Some(width) => (proto.int32_data.len(), narrow(width)),
-            None => {
-                let per_byte = 8 / element.bits().max(1);
+        _ => match (element.byte_size(), 8 / element.bits().max(1)) {
+            (Some(width), _) => (proto.int32_data.len(), narrow(width)),
+            (None, per_byte) => {
                 let whole = proto.int32_data.len().saturating_mul(per_byte);
                 // The last byte may be filled partly.
                 let fits = whole >= count && whole - count < per_byte;
@@ -165,10 +166,7 @@ mod tests {
         let halves = read(&proto(10, vec![0x3c00, 0xc000])).unwrap();
         assert_eq!(halves.expect::<f16>().as_ref(), [f16::from_f32(1.0), f16::from_f32(-2.0)]);
         assert_eq!(read(&proto(22, vec![0x7f])).unwrap().bytes(), [0x7f]);
-        assert!(matches!(
-            read(&proto(22, vec![1, 2])),
-            Err(TensorProblem::Count { expected: 2, actual: 4 })
-        ));
+        assert!(matches!(read(&proto(22, vec![1, 2])), Err(TensorProblem::Count { expected: 2, actual: 4 })));
     }
 
     #[test]

@@ -74,10 +74,12 @@ pub(super) fn value_type(proto: &TypeProto, unknown: &dyn Fn(usize) -> Dim) -> O
     if let Some(tensor) = &proto.tensor_type {
         let element = element(tensor.elem_type)?;
         let Some(shape) = &tensor.shape else { return Some(TensorType::unranked(element).into()) };
-        let dims = shape.dim.iter().enumerate().map(|(axis, d)| dimension(d).unwrap_or_else(|| unknown(axis)));
+        let dims =
+            shape.dim.iter().enumerate().map(|(axis, d)| dimension(d).unwrap_or_else(|| unknown(axis)));
         return Some(TensorType::new(element, dims).into());
     }
-    let inner = |inner: &Option<Box<TypeProto>>| Some(Box::new(value_type(inner.as_ref()?, &|_| Dim::Unknown)?));
+    let inner =
+        |inner: &Option<Box<TypeProto>>| Some(Box::new(value_type(inner.as_ref()?, &|_| Dim::Unknown)?));
     if let Some(sequence) = &proto.sequence_type {
         return Some(ValueType::Sequence(inner(&sequence.elem_type)?));
     }

@@ -130,7 +130,7 @@ impl Scope {
         name: &str,
         op: Op,
         inputs: Vec<Option<ValueId>>,
-        outputs: Vec<Option<ValueId>>,
+        outputs: &[Option<ValueId>],
     ) -> Vec<(ValueId, TensorType)> {
         let id = self.graph.add_node(name, op, inputs, outputs.iter().copied());
         let Some(types) = self.infer(id) else { return Vec::new() };
@@ -191,21 +191,20 @@ impl Scope {
         let element = self.graph.value(id).ty.tensor().map_or(ElementType::U8, |t| t.element);
         let name = self.graph.value(id).name.clone();
         let axis = q.axis.map_or(1, |a| a as i64);
-        let raw = match self.graph.constant(id).cloned() {
-            Some(tensor) => self.constant(&format!("{name}.stored"), tensor),
-            None => {
-                let [scale, zero] = self.parameters(&name, &q, element);
-                let raw = self.result(&format!("{name}.stored"));
-                let op = QuantizeLinear {
-                    axis,
-                    block_size: q.block.unwrap_or(0),
-                    element: Some(element),
-                    saturate: true,
-                };
-                let inputs = vec![Some(id), Some(scale), Some(zero)];
-                self.node(&format!("{name}.stored"), op.into(), inputs, vec![Some(raw)]);
-                raw
-            }
+        let raw = if let Some(tensor) = self.graph.constant(id).cloned() {
+            self.constant(&format!("{name}.stored"), tensor)
+        } else {
+            let [scale, zero] = self.parameters(&name, &q, element);
+            let raw = self.result(&format!("{name}.stored"));
+            let op = QuantizeLinear {
+                axis,
+                block_size: q.block.unwrap_or(0),
+                element: Some(element),
+                saturate: true,
+            };
+            let inputs = vec![Some(id), Some(scale), Some(zero)];
+            self.node(&format!("{name}.stored"), op.into(), inputs, &[Some(raw)]);
+            raw
         };
         self.forms.entry(id).or_default().push(raw);
         raw
@@ -240,23 +239,26 @@ impl Scope {
         let typed = self.result(&format!("{name}.real"));
         self.set_quantization(typed, element, q.clone());
         if let Some((node, real)) = self.quantized_from(raw, element, q) {
-            self.node(&format!("{name}.real"), Requantize.into(), vec![Some(real)], vec![Some(typed)]);
+            self.node(&format!("{name}.real"), Requantize.into(), vec![Some(real)], &[Some(typed)]);
             self.bypassed.push(node);
         } else {
             let [scale, zero] = self.parameters(&name, q, element);
-            let op = DequantizeLinear {
-                axis: q.axis.map_or(1, |a| a as i64),
-                block_size: q.block.unwrap_or(0),
-            };
+            let op =
+                DequantizeLinear { axis: q.axis.map_or(1, |a| a as i64), block_size: q.block.unwrap_or(0) };
             let inputs = vec![Some(raw), Some(scale), Some(zero)];
-            self.node(&format!("{name}.real"), op.into(), inputs, vec![Some(typed)]);
+            self.node(&format!("{name}.real"), op.into(), inputs, &[Some(typed)]);
         }
         self.forms.entry(id).or_default().push(typed);
         typed
     }
 
     /// The `QuantizeLinear` node that gave a value with these parameters, and the real numbers that it read.
-    fn quantized_from(&self, id: ValueId, element: ElementType, q: &Quantization) -> Option<(NodeId, ValueId)> {
+    fn quantized_from(
+        &self,
+        id: ValueId,
+        element: ElementType,
+        q: &Quantization,
+    ) -> Option<(NodeId, ValueId)> {
         let producer = self.graph.producer(id)?;
         let node = self.graph.node(producer);
         let Op::QuantizeLinear(op) = &node.op else { return None };

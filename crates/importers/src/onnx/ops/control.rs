@@ -39,13 +39,12 @@ fn with_inputs(n: &mut NodeReader<'_, '_>, branch: Branch, outer: &[ValueId]) ->
     let inner: HashMap<ValueId, ValueId> = branch.captures.into_iter().collect();
     let mut inputs = Vec::with_capacity(outer.len());
     for &value in outer {
-        inputs.push(match inner.get(&value) {
-            Some(inner) => *inner,
+        inputs.push(if let Some(inner) = inner.get(&value) {
+            *inner
+        } else {
             // The other branch uses it; here it is an input that nothing reads.
-            None => {
-                let (name, ty) = n.describe(value);
-                graph.add_value(name, ty)
-            }
+            let (name, ty) = n.describe(value);
+            graph.add_value(name, ty)
         });
     }
     graph.set_inputs(inputs);

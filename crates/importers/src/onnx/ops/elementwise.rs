@@ -164,7 +164,8 @@ pub(super) fn binary(n: &mut NodeReader<'_, '_>, kind: BinaryKind) -> Read {
     n.ignore(&["consumed_inputs"]);
     let a = n.input(0)?;
     let mut b = n.input(1)?;
-    if n.version() < 7 && n.flag("broadcast", false)?
+    if n.version() < 7
+        && n.flag("broadcast", false)?
         && let Some(axis) = n.int("axis")?
     {
         b = align(n, a, b, axis)?;
@@ -197,7 +198,8 @@ fn align(n: &mut NodeReader<'_, '_>, a: ValueId, b: ValueId, axis: i64) -> Read<
 fn prelu(n: &mut NodeReader<'_, '_>) -> Read {
     n.ignore(&["consumed_inputs"]);
     let (x, mut slope) = (n.input(0)?, n.input(1)?);
-    if n.rank(slope) == Some(1) && n.type_of(slope).and_then(|t| t.shape()).is_none_or(|s| s.elements() != 1) {
+    if n.rank(slope) == Some(1) && n.type_of(slope).and_then(|t| t.shape()).is_none_or(|s| s.elements() != 1)
+    {
         slope = align(n, x, slope, 1)?;
     }
     n.emit(Binary { kind: BinaryKind::PRelu }, vec![Some(x), Some(slope)])

@@ -2,7 +2,8 @@
 
 use armet_graph::ValueId;
 use armet_graph::ops::{
-    Binary, BinaryKind, Cast, DynamicQuantizeLinear, LayerNormalization, MatMul, MatMulInteger, Unary, UnaryKind,
+    Binary, BinaryKind, Cast, DynamicQuantizeLinear, LayerNormalization, MatMul, MatMulInteger, Unary,
+    UnaryKind,
 };
 use armet_tensor::ElementType;
 
@@ -107,14 +108,14 @@ fn skip_layer(n: &mut NodeReader<'_, '_>, root_mean_square: bool) -> Read {
     }
     let sum = match n.output(3)? {
         Some(sum) => {
-            n.emit_to(add, parts, vec![Some(sum)]);
+            n.emit_to(add, parts, &[Some(sum)]);
             sum
         }
         None => n.step("sum", add, parts),
     };
     let op = LayerNormalization { axis: -1, epsilon, root_mean_square };
     let y = n.output(0)?.ok_or(Invalid::MissingOutput(0))?;
-    n.emit_to(op, vec![Some(sum), Some(scale), shift], vec![Some(y)]);
+    n.emit_to(op, vec![Some(sum), Some(scale), shift], &[Some(y)]);
     Ok(())
 }
 

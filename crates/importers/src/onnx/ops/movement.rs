@@ -2,8 +2,8 @@
 
 use armet_graph::ValueId;
 use armet_graph::ops::{
-    Concat, DepthToSpace, Expand, Flatten, Identity, Pad, PadMode, Reshape, ShapeOf, Slice, SpaceToDepth, Split,
-    Squeeze, Tile, Transpose, Trilu, Unsqueeze,
+    Concat, DepthToSpace, Expand, Flatten, Identity, Pad, PadMode, Reshape, ShapeOf, Slice, SpaceToDepth,
+    Split, Squeeze, Tile, Transpose, Trilu, Unsqueeze,
 };
 use armet_tensor::Tensor;
 
@@ -220,7 +220,7 @@ fn dropout(n: &mut NodeReader<'_, '_>) -> Read {
     }
     let x = n.input(0)?;
     let y = n.output(0)?;
-    n.emit_to(Identity, vec![Some(x)], vec![y]);
+    n.emit_to(Identity, vec![Some(x)], &[y]);
     if n.wants(1) {
         // Masks were numbers before version 10.
         let one = if n.version() < 10 {
@@ -231,7 +231,7 @@ fn dropout(n: &mut NodeReader<'_, '_>) -> Read {
         let value = one.map_err(|e| Invalid::Other(e.to_string()))?;
         let shape = n.step("shape", ShapeOf { start: 0, end: None }, vec![Some(x)]);
         let mask = n.output(1)?;
-        n.emit_to(armet_graph::ops::ConstantOfShape { value }, vec![Some(shape)], vec![mask]);
+        n.emit_to(armet_graph::ops::ConstantOfShape { value }, vec![Some(shape)], &[mask]);
     }
     Ok(())
 }

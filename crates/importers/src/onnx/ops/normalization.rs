@@ -2,9 +2,9 @@
 
 use armet_graph::ValueId;
 use armet_graph::ops::{
-    ArgKind, ArgReduce, BatchNormalization, Binary, BinaryKind, Cast, InstanceNormalization, LayerNormalization,
-    OneHot, Pool, PoolKind, Reduce, ReduceKind, Reshape, ShapeOf, Softmax, Squeeze, Unary, UnaryKind, Unsqueeze,
-    Where, window::AutoPad,
+    ArgKind, ArgReduce, BatchNormalization, Binary, BinaryKind, Cast, InstanceNormalization,
+    LayerNormalization, OneHot, Pool, PoolKind, Reduce, ReduceKind, Reshape, ShapeOf, Softmax, Squeeze,
+    Unary, UnaryKind, Unsqueeze, Where, window::AutoPad,
 };
 use armet_tensor::ElementType;
 
@@ -44,7 +44,7 @@ fn batch(n: &mut NodeReader<'_, '_>) -> Read {
     let op = BatchNormalization { epsilon: n.float_or("epsilon", 1e-5)? };
     let inputs = n.inputs(5)?;
     let y = n.output(0)?;
-    n.emit_to(op, inputs, vec![y]);
+    n.emit_to(op, inputs, &[y]);
     Ok(())
 }
 

@@ -18,7 +18,8 @@ pub(super) const ENTRIES: &[Entry] = &[
 ];
 
 /// The plain product.
-pub(super) const PLAIN: MatMul = MatMul { transpose_a: false, transpose_b: false, alpha: 1.0, activation: None };
+pub(super) const PLAIN: MatMul =
+    MatMul { transpose_a: false, transpose_b: false, alpha: 1.0, activation: None };
 
 /// Below version 7 an attribute allowed C to broadcast; now it always may.
 fn gemm(n: &mut NodeReader<'_, '_>) -> Read {

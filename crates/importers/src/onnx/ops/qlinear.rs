@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use armet_graph::ops::{
-    Binary, BinaryKind, Concat, DequantizeLinear, Gemm, GlobalPool, PoolKind, QuantizeLinear, Reduce, ReduceKind,
-    Softmax, Unary, UnaryKind, Where,
+    Binary, BinaryKind, Concat, DequantizeLinear, Gemm, GlobalPool, PoolKind, QuantizeLinear, Reduce,
+    ReduceKind, Softmax, Unary, UnaryKind, Where,
 };
 use armet_graph::{Op, ValueId};
-use armet_tensor::{ElementType, Quantization};
+use armet_tensor::{ElementType, Quantization, Tensor};
 
 use super::convolution::conv;
 use super::{Entry, microsoft, onnx, pooling, products};
@@ -67,13 +67,18 @@ const fn at(first: usize) -> Operand {
 type Typed = (ElementType, Arc<Quantization>);
 
 /// The type that constant parameters give.
-fn parameters(n: &mut NodeReader<'_, '_>, scale: usize, zero: usize, axis: Option<i64>) -> Read<Option<Typed>> {
+fn parameters(
+    n: &mut NodeReader<'_, '_>,
+    scale: usize,
+    zero: usize,
+    axis: Option<i64>,
+) -> Read<Option<Typed>> {
     let (scale, given) = (n.constant(scale)?, n.has_input(zero));
     let zero = n.constant(zero)?;
     let Some(scale) = scale.filter(|s| s.element() == ElementType::F32 && given == zero.is_some()) else {
         return Ok(None);
     };
-    let element = zero.as_ref().map_or(ElementType::U8, |z| z.element());
+    let element = zero.as_ref().map_or(ElementType::U8, Tensor::element);
     let q = values::quantization(&scale, zero.as_ref(), axis, 0);
     Ok(q.map(|q| (element, Arc::new(q))))
 }
@@ -102,7 +107,7 @@ fn finish(
 ) -> Read {
     if let Some((element, q)) = parameters(n, scale, zero, None)? {
         let output = n.quantized_output(0, element, q)?;
-        n.emit_to(op, inputs, vec![Some(output)]);
+        n.emit_to(op, inputs, &[Some(output)]);
         return Ok(());
     }
     let y = n.step("real", op, inputs);

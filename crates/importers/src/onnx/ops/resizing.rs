@@ -82,11 +82,7 @@ fn resize(n: &mut NodeReader<'_, '_>) -> Read {
     ];
     let op = Resize {
         mode: mode(n)?,
-        coordinate: n.choice(
-            "coordinate_transformation_mode",
-            CoordinateMode::HalfPixel,
-            &coordinates,
-        )?,
+        coordinate: n.choice("coordinate_transformation_mode", CoordinateMode::HalfPixel, &coordinates)?,
         nearest: n.choice("nearest_mode", NearestMode::RoundPreferFloor, &roundings)?,
         cubic_coeff_a: n.float_or("cubic_coeff_a", -0.75)?,
         exclude_outside: n.flag("exclude_outside", false)?,

@@ -89,11 +89,8 @@ fn eye(n: &mut NodeReader<'_, '_>) -> Read {
     let one = n.add_constant("one", Tensor::scalar(1i64));
     let mut counts = [zero; 2];
     for (axis, name) in [(0, "rows"), (1, "columns")] {
-        let length = n.step(
-            &format!("{name}/length"),
-            ShapeOf { start: axis, end: Some(axis + 1) },
-            vec![Some(x)],
-        );
+        let length =
+            n.step(&format!("{name}/length"), ShapeOf { start: axis, end: Some(axis + 1) }, vec![Some(x)]);
         let length = n.step(&format!("{name}/number"), Squeeze, vec![Some(length)]);
         counts[axis as usize] = n.step(name, Range, vec![Some(zero), Some(length), Some(one)]);
     }
@@ -124,8 +121,7 @@ fn random(n: &mut NodeReader<'_, '_>, distribution: Distribution) -> Read {
 }
 
 fn random_like(n: &mut NodeReader<'_, '_>, distribution: Distribution) -> Read {
-    let op =
-        Random { distribution, element: n.element("dtype")?, shape: Vec::new(), seed: n.float("seed")? };
+    let op = Random { distribution, element: n.element("dtype")?, shape: Vec::new(), seed: n.float("seed")? };
     let x = n.input(0)?;
     n.emit(op, vec![Some(x)])
 }
