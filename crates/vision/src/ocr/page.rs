@@ -3,10 +3,9 @@
 use super::boxes::{boxes, reading_order};
 use super::cut::cut;
 use super::recognise::Text;
-use super::{Line, OcrError, Quad, Settings};
-use crate::detect::Output;
+use super::{Line, Network, OcrError, Quad, Settings};
 use crate::picture::Picture;
-use crate::planes::Planes;
+use crate::planes::{Output, Planes};
 use crate::presets::{Fit, Preparation};
 use crate::resize::Filter;
 
@@ -105,7 +104,7 @@ impl Page {
 
     /// Boxes of text in this page's pixels, in reading order, out of the detector's `[1, 1, height, width]` map.
     pub fn boxes(&self, output: &Output<'_>) -> Result<Vec<Quad>, OcrError> {
-        let wrong = || OcrError::wrong("detector", output, "a map [1, 1, height, width]");
+        let wrong = || OcrError::wrong(Network::Detector, output, "a map [1, 1, height, width]");
         let &[1, 1, rows, columns] = output.shape else { return Err(wrong()) };
         if rows.checked_mul(columns) != Some(output.data.len()) || output.data.is_empty() {
             return Err(wrong());
