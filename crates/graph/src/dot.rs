@@ -1,11 +1,11 @@
-//! A graph in the language of GraphViz, for `dot -Tsvg`.
+//! A graph in the language of `GraphViz`, for `dot -Tsvg`.
 
 use std::fmt::Write as _;
 
 use crate::text::{self, Names};
 use crate::{Graph, ValueId};
 
-/// The text for GraphViz: nodes with their operators and attributes, edges with their types.
+/// The text for `GraphViz`: nodes with their operators and attributes, edges with their types.
 pub fn to_dot(graph: &Graph) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use armet_tensor::{ElementType, Layout, Tensor};
 
 use crate::ops::numbers;
-use crate::{Graph, Node, NodeId, Op, ValueId, ValueType};
+use crate::{AttributeValue, Graph, Node, NodeId, Op, ValueId, ValueType};
 
 /// Constants with more elements than this are cut.
 const LONGEST_SHOWN: usize = 8;
@@ -35,8 +35,12 @@ pub(crate) struct Names(HashMap<ValueId, String>);
 impl Names {
     pub(crate) fn new(graph: &Graph) -> Self {
         let mut count: HashMap<&str, usize> = HashMap::new();
-        for value in graph.values() {
-            *count.entry(value.name.as_str()).or_default() += 1;
+        let used: std::collections::HashSet<ValueId> = graph.outputs().iter().map(|o| o.value).collect();
+        for id in graph.value_ids() {
+            let read = !graph.consumers(id).is_empty() || used.contains(&id);
+            if read || graph.producer(id).is_some() || graph.inputs().contains(&id) {
+                *count.entry(graph.value(id).name.as_str()).or_default() += 1;
+            }
         }
         let name = |id: ValueId| {
             let name = &graph.value(id).name;
@@ -146,8 +150,10 @@ fn write_node(out: &mut String, graph: &Graph, node: &Node, names: &Names, depth
         }
     }
     out.push(')');
-    let attributes = node.op.attributes().to_string();
-    if !attributes.is_empty() {
+    let mut attributes = node.op.attributes();
+    // An empty list means that nothing was said.
+    attributes.0.retain(|a| a.value != AttributeValue::Ints(Vec::new()));
+    if !attributes.0.is_empty() {
         write!(out, " {attributes}")?;
     }
     let mut stands_for = node.absorbed.clone();

@@ -2,7 +2,6 @@
 
 use armet_tensor::ElementType;
 
-use super::movement;
 use super::numbers;
 use super::support::typing;
 use crate::evaluate::tensor;
@@ -34,7 +33,7 @@ impl Operator for Requantize {
     /// Whoever calls has made real numbers of the input, and stores the result as its type says.
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let x = tensor(inputs, 0)?;
-        let (element, shape) = movement::result(self, inputs)?;
+        let (element, shape) = typing::inferred_one(self, inputs)?;
         if x.element() == element {
             return Ok(vec![x.clone().into()]);
         }

@@ -2,7 +2,7 @@
 //! constants, so that the shape arithmetic which exporters leave behind (Shape, Gather, Concat, Reshape) disappears.
 //!
 //! A result much larger than its inputs is left to run time (an Expand of one number to a picture), and so is
-//! DequantizeLinear: quantized weights stay small until `qdq_to_typed_values` has decided about them.
+//! `DequantizeLinear`: quantized weights stay small until `qdq_to_typed_values` has decided about them.
 
 use super::PassContext;
 use crate::infer::{Inference, infer};
@@ -79,5 +79,85 @@ fn fold(graph: &mut Graph, id: NodeId) -> bool {
 fn remove_if_idle(graph: &mut Graph, id: NodeId) {
     if graph.get_node(id).is_some_and(|node| node.outputs.iter().all(Option::is_none)) {
         graph.remove_node(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::{BinaryKind, Cast, Concat, ConstantOfShape, Expand, Gather, Reshape, ShapeOf};
+    use crate::passes::testing::{Build, becomes, binary, stays};
+    use crate::{Dim, TensorType};
+    use armet_tensor::{ElementType, Tensor};
+
+    const PASS: &[&str] = &["fold_constants"];
+
+    #[test]
+    fn shape_arithmetic_and_constants() {
+        let mut b = Build::new();
+        let x = b.input("x", &[2, 3, 4]);
+        let zero = b.ints(&[0]);
+        let rest = b.ints(&[-1]);
+        let two = b.floats(&[2.0]);
+        let four = b.floats(&[4.0]);
+        let shape = b.node("shape", ShapeOf { start: 0, end: None }, &[x]);
+        let first = b.node("first", Gather { axis: 0 }, &[shape, zero]);
+        let target = b.node("target", Concat { axis: 0 }, &[first, rest]);
+        let y = b.node("y", Reshape { allow_zero: false }, &[x, target]);
+        let eight = b.node("eight", binary(BinaryKind::Mul), &[two, four]);
+        let z = b.node("z", binary(BinaryKind::Add), &[y, eight]);
+        let graph = b.finish(&[z]);
+        becomes!(graph, PASS, @r"
+        graph test
+          input x: float32[2,3,4]
+          y: float32[2,12] = Reshape(x, target int64[2] {2, -1}) allowzero=0
+          z: float32[2,12] = Add(y, eight float32[1] {8})
+          output z
+        ");
+    }
+
+    #[test]
+    fn shapes_that_pass_through_real_numbers_are_found_in_rounds() {
+        let mut b = Build::new();
+        let x = b.input("x", &[4, 6]);
+        let half = b.floats(&[0.5]);
+        let shape = b.node("shape", ShapeOf { start: 1, end: None }, &[x]);
+        let float = b.node("float", Cast { to: ElementType::F32, saturate: true }, &[shape]);
+        let halved = b.node("halved", binary(BinaryKind::Mul), &[float, half]);
+        let length = b.node("length", Cast { to: ElementType::I64, saturate: true }, &[halved]);
+        let ones = ConstantOfShape { value: Tensor::vector(&[1i64]) };
+        let ones = b.node("ones", ones, &[length]);
+        let doubled = b.node("doubled", ShapeOf { start: 0, end: None }, &[ones]);
+        let graph = b.finish(&[doubled]);
+        becomes!(graph, PASS, @r"
+        graph test
+          input x: float32[4,6]
+          output doubled = int64[1] {3}
+        ");
+    }
+
+    #[test]
+    fn what_would_grow_large_is_left_to_run_time() {
+        let mut b = Build::new();
+        let one = b.floats(&[1.0]);
+        let shape = b.ints(&[1024, 1024]);
+        let y = b.node("y", Expand, &[one, shape]);
+        stays(&b.finish(&[y]), PASS);
+    }
+
+    #[test]
+    fn free_dimensions_stay_free() {
+        let mut b = Build::new();
+        let ty = TensorType::new(ElementType::F32, [Dim::symbol("n"), Dim::Fixed(2)]);
+        let x = b.graph.add_input("x", ty);
+        let y = b.node("y", ShapeOf { start: 0, end: Some(1) }, &[x]);
+        let z = b.node("z", ShapeOf { start: 1, end: None }, &[x]);
+        let graph = b.finish(&[y, z]);
+        becomes!(graph, PASS, @r"
+        graph test
+          input x: float32[n,2]
+          y: int64[1] = Shape(x) start=0, end=1
+          output y
+          output z = int64[1] {2}
+        ");
     }
 }

@@ -9,11 +9,32 @@ use std::time::{Duration, Instant};
 
 use crate::{Graph, GraphError};
 
+mod affine;
 mod facts;
+mod patterns;
 mod rewrite;
+#[cfg(test)]
+mod testing;
 
+mod batch_normalization_to_scale;
+mod fold_add_into_matmul;
+mod fold_batch_normalization_into_conv;
 mod fold_constants;
+mod fold_pad_into_conv;
+mod fold_scale_into_conv;
+mod fold_scale_into_matmul;
+mod fold_transpose_into_matmul;
+mod fuse_activation_into_conv;
+mod fuse_add_into_conv;
+mod gemm_to_matmul;
 mod inline_conditionals;
+mod limits_to_clip;
+mod merge_equal_nodes;
+mod merge_reshapes;
+mod merge_transposes;
+mod recognise_activations;
+mod recognise_layer_normalization;
+mod reduce_to_global_pool;
 mod remove_dead_code;
 mod remove_identities;
 
@@ -45,7 +66,24 @@ passes! {
     fold_constants: "Computes what follows from constants and from concrete shapes.";
     inline_conditionals: "Puts the taken branch in place of an If whose condition is a constant.";
     remove_dead_code: "Removes nodes and contents that no result of the graph needs.";
+    merge_equal_nodes: "Computes the same from the same inputs once.";
     remove_identities: "Removes nodes that give their input back.";
+    reduce_to_global_pool: "Makes reductions over all spatial axes global pooling.";
+    merge_reshapes: "Makes rows of Reshape, Squeeze, Unsqueeze and Flatten one Reshape with a constant shape.";
+    merge_transposes: "Makes rows of Transpose one, or none where they undo each other.";
+    limits_to_clip: "Makes Clip, Min and Max with constant limits a function of one number.";
+    recognise_activations: "Makes spelled-out SiLU, hard-swish, GELU, Softplus and Mish one node.";
+    recognise_layer_normalization: "Makes spelled-out LayerNormalization and RMSNormalization one node.";
+    fold_pad_into_conv: "Takes a Pad into the padding of the Conv or pooling behind it.";
+    gemm_to_matmul: "Makes Gemm a MatMul with a bias.";
+    fold_transpose_into_matmul: "Takes the exchange of an operand's last two axes into a flag of MatMul.";
+    fold_scale_into_matmul: "Takes a factor before or behind a MatMul into its alpha.";
+    fold_batch_normalization_into_conv: "Takes BatchNormalization into the weights and bias before it.";
+    fold_scale_into_conv: "Takes arithmetic with constants per channel into the weights and bias before it.";
+    fold_add_into_matmul: "Makes an added vector the bias of a MatMul.";
+    batch_normalization_to_scale: "Makes a BatchNormalization that is left a product and a sum.";
+    fuse_add_into_conv: "Lets a Conv or MatMul add a tensor to its result.";
+    fuse_activation_into_conv: "Lets a Conv, ConvTranspose or MatMul apply the activation behind it.";
 }
 
 /// What a pass may know besides the graph.

@@ -50,3 +50,29 @@ pub(super) fn sweep(graph: &mut Graph) -> usize {
     }
     removed
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::{Split, UnaryKind};
+    use crate::passes::testing::{Build, becomes, unary};
+
+    #[test]
+    fn unread_nodes_and_outputs() {
+        let mut b = Build::new();
+        let x = b.input("x", &[3, 2]);
+        let unread = b.node("unread", unary(UnaryKind::Abs), &[x]);
+        b.node("behind", unary(UnaryKind::Abs), &[unread]);
+        let parts: Vec<_> = ["one", "two", "three"]
+            .map(|name| b.graph.add_value(name, crate::TensorType::unranked(armet_tensor::ElementType::F32)))
+            .to_vec();
+        let split = Split { axis: 0, parts: 3 };
+        b.graph.add_node("split", split, [Some(x)], parts.iter().map(|v| Some(*v)));
+        let graph = b.finish(&[parts[1]]);
+        becomes!(graph, &["remove_dead_code"], @r"
+        graph test
+          input x: float32[3,2]
+          _, two: float32[1,2] = Split(x) axis=0, num_outputs=3 // split
+          output two
+        ");
+    }
+}

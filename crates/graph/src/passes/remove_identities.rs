@@ -165,3 +165,73 @@ fn drop_empty_parts(graph: &mut Graph, id: NodeId) -> usize {
     rewrite::become_op(graph, id, op, &kept);
     1
 }
+
+#[cfg(test)]
+mod tests {
+    use armet_tensor::ElementType;
+
+    use crate::ops::{BinaryKind, UnaryKind};
+    use crate::ops::{Cast, Concat, Expand, Identity, Reshape, Slice, Transpose};
+    use crate::passes::testing::{Build, becomes, binary, stays, unary};
+
+    const PASS: &[&str] = &["remove_identities"];
+
+    #[test]
+    fn what_moves_or_changes_nothing() {
+        let mut b = Build::new();
+        let x = b.input("x", &[2, 3]);
+        let shape = b.ints(&[2, 3]);
+        let (zero, one) = (b.number(0.0), b.floats(&[1.0]));
+        let (starts, ends) = (b.ints(&[0]), b.ints(&[i64::MAX]));
+        let mut y = b.node("identity", Identity, &[x]);
+        y = b.node("cast", Cast { to: ElementType::F32, saturate: true }, &[y]);
+        y = b.node("reshape", Reshape { allow_zero: false }, &[y, shape]);
+        y = b.node("expand", Expand, &[y, shape]);
+        y = b.node("transpose", Transpose { perm: vec![0, 1] }, &[y]);
+        y = b.node("slice", Slice, &[y, starts, ends]);
+        y = b.node("concat", Concat { axis: 1 }, &[y]);
+        y = b.node("add", binary(BinaryKind::Add), &[zero, y]);
+        y = b.node("div", binary(BinaryKind::Div), &[y, one]);
+        y = b.node("relu", unary(UnaryKind::Relu), &[y]);
+        y = b.node("again", unary(UnaryKind::Relu), &[y]);
+        let graph = b.finish(&[y]);
+        becomes!(graph, PASS, @r"
+        graph test
+          input x: float32[2,3]
+          relu: float32[2,3] = Relu(x)
+          output again = relu
+        ");
+    }
+
+    #[test]
+    fn empty_parts_of_a_concat() {
+        let mut b = Build::new();
+        let x = b.input("x", &[2, 3]);
+        let none = b.input("none", &[2, 0]);
+        let y = b.node("y", Concat { axis: -1 }, &[x, none, x]);
+        let z = b.node("z", Concat { axis: -1 }, &[none, x]);
+        let graph = b.finish(&[y, z]);
+        becomes!(graph, PASS, @r"
+        graph test
+          input x: float32[2,3]
+          input none: float32[2,0]
+          y: float32[2,6] = Concat(x, x) axis=-1
+          output y
+          output z = x
+        ");
+    }
+
+    #[test]
+    fn not_what_only_looks_so() {
+        let mut b = Build::new();
+        let x = b.input("x", &[3, 3]);
+        let row = b.input("row", &[3]);
+        let zeros = b.constant(armet_tensor::Tensor::new([1, 3], &[0f32; 3]).unwrap());
+        let [starts, ends, axes, steps] = [-1, i64::MIN, 0, -1].map(|v| b.ints(&[v]));
+        let reversed = b.node("reversed", Slice, &[x, starts, ends, axes, steps]);
+        let transposed = b.node("transposed", Transpose { perm: vec![1, 0] }, &[x]);
+        let widened = b.node("widened", binary(BinaryKind::Add), &[row, zeros]);
+        let negated = b.node("negated", binary(BinaryKind::Sub), &[zeros, x]);
+        stays(&b.finish(&[reversed, transposed, widened, negated]), PASS);
+    }
+}

@@ -1,7 +1,8 @@
 //! Edits that passes share. Each keeps the names of the model's nodes, so that reports can say what became of them.
 
-use armet_tensor::Tensor;
+use armet_tensor::{ElementType, Shape, Tensor, strides};
 
+use crate::ops::numbers;
 use crate::{Graph, NodeId, Op, ValueId, ValueType};
 
 /// Records that `into` now does what `from` did as well.
@@ -24,8 +25,10 @@ pub(super) fn bypass(graph: &mut Graph, id: NodeId, input: ValueId) {
 pub(super) fn take_over(graph: &mut Graph, keeper: NodeId, last: NodeId) {
     absorb(graph, keeper, last);
     let output = graph.node(last).output();
+    let inputs = graph.node(last).inputs.clone();
     graph.remove_node(last);
     graph.set_output(keeper, 0, output);
+    release(graph, inputs.into_iter().flatten());
 }
 
 /// Adds a node with one output of this type.
@@ -42,21 +45,84 @@ pub(super) fn insert(
     (id, output)
 }
 
-/// The name of a node's output, for a value that takes its part.
-pub(super) fn derived(graph: &Graph, value: ValueId, suffix: &str) -> String {
-    format!("{}_{suffix}", graph.value(value).name)
-}
-
-/// Makes a node another operator over other inputs, giving the same output.
+/// Makes a node another operator over other inputs, giving the same output and standing for what only it needed.
 pub(super) fn become_op(graph: &mut Graph, id: NodeId, op: impl Into<Op>, inputs: &[Option<ValueId>]) {
+    let old = graph.node(id).inputs.clone();
     *graph.node_mut(id).op = op.into();
     graph.truncate_inputs(id, 0);
     for (index, &input) in inputs.iter().enumerate() {
         graph.set_input(id, index, input);
     }
+    let names = release(graph, old.into_iter().flatten());
+    graph.node_mut(id).absorbed.splice(0..0, names);
+}
+
+/// Removes the nodes that nobody needs once these values are no longer read; gives their names in order.
+pub(super) fn release(graph: &mut Graph, values: impl IntoIterator<Item = ValueId>) -> Vec<String> {
+    let mut pending: Vec<ValueId> = values.into_iter().collect();
+    let mut removed = Vec::new();
+    while let Some(value) = pending.pop() {
+        let Some(id) = graph.producer(value) else { continue };
+        let unread = |v: ValueId| graph.consumers(v).is_empty() && !graph.is_output(v);
+        if graph.node(id).outputs.iter().flatten().all(|v| unread(*v))
+            && let Some(node) = graph.remove_node(id)
+        {
+            pending.extend(node.inputs.into_iter().flatten());
+            removed.push((id, node.name, node.absorbed));
+        }
+    }
+    removed.sort_by_key(|(id, ..)| *id);
+    removed.into_iter().flat_map(|(_, name, absorbed)| std::iter::once(name).chain(absorbed)).collect()
+}
+
+/// The name of a value that takes the part of another.
+pub(super) fn derived(graph: &Graph, value: ValueId, suffix: &str) -> String {
+    let name = &graph.value(value).name;
+    if name.ends_with(&format!("_{suffix}")) { name.clone() } else { format!("{name}_{suffix}") }
 }
 
 /// An int64 vector constant.
 pub(super) fn int_vector(graph: &mut Graph, name: String, ints: &[i64]) -> ValueId {
     graph.add_constant(name, Tensor::vector(ints))
+}
+
+/// A constant of these numbers; `None` where they cannot be stored so.
+pub(super) fn constant(
+    graph: &mut Graph,
+    name: String,
+    element: ElementType,
+    shape: impl Into<Shape>,
+    values: &[f64],
+) -> Option<ValueId> {
+    let tensor = numbers::from_f64(element, shape, values).ok()?;
+    Some(graph.add_constant(name, tensor))
+}
+
+/// Removes a node and what only it needed.
+pub(super) fn discard(graph: &mut Graph, id: NodeId) {
+    if let Some(node) = graph.remove_node(id) {
+        release(graph, node.inputs.into_iter().flatten());
+    }
+}
+
+/// A tensor with its axes in another order.
+pub(super) fn transpose_tensor(tensor: &Tensor, perm: &[usize]) -> Option<Tensor> {
+    let size = tensor.element().byte_size()?;
+    let from = strides(tensor.shape());
+    let shape: Shape = perm.iter().map(|axis| tensor.shape()[*axis]).collect();
+    let steps: Vec<usize> = perm.iter().map(|axis| from[*axis] * size).collect();
+    let mut bytes = Vec::with_capacity(tensor.bytes().len());
+    let mut index = vec![0; perm.len()];
+    for _ in 0..tensor.len() {
+        let at: usize = index.iter().zip(&steps).map(|(i, s)| i * s).sum();
+        bytes.extend_from_slice(tensor.bytes().get(at..at + size)?);
+        for axis in (0..index.len()).rev() {
+            index[axis] += 1;
+            if index[axis] < shape[axis] {
+                break;
+            }
+            index[axis] = 0;
+        }
+    }
+    Tensor::from_bytes(tensor.element(), shape, &bytes).ok()
 }

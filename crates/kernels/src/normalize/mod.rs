@@ -15,7 +15,6 @@ mod tests;
 use crate::dispatch::{Loop, dispatch, multiply_add};
 use crate::isa::Isas;
 use crate::lanes::{self, Sum, SumOfSquares};
-use crate::layout::ChannelOrder;
 use crate::threads::{DisjointMut, Team};
 
 /// Elements worth a task of their own.
@@ -108,6 +107,15 @@ impl Loop for Rows<'_> {
             }
         }
     }
+}
+
+/// Where channels are in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChannelOrder {
+    /// Batch, channels, spatial elements.
+    First,
+    /// Batch, spatial elements, channels.
+    Last,
 }
 
 /// ONNX `GroupNormalization` and `InstanceNormalization`.

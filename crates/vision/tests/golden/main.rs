@@ -4,5 +4,4 @@
 
 mod common;
 mod detection;
-mod faces;
 mod pictures;
