@@ -3,12 +3,16 @@
 //! All of it goes below `target/` (`python`, `models`, `references`, `onnx-cases`), is kept between runs, and is only
 //! made again when its recipe changed. What cannot be had is named, never a panic: the tests that need it are skipped.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    process::{logged, output, tail},
+    process::{logged, tail},
     workspace::{Workspace, complain},
 };
 
@@ -29,9 +33,11 @@ pub(crate) fn run(workspace: &Workspace) -> bool {
 pub(crate) fn all(workspace: &Workspace) -> Missing {
     let mut missing = Missing::default();
     let python = step("Python environment", &mut missing, || python(workspace));
-    step("models", &mut missing, || models(workspace, python.as_ref()));
+    let models = step("models", &mut missing, || models(workspace, python.as_deref()));
     if let Some(python) = python {
-        step("references", &mut missing, || references(workspace, &python));
+        if models.is_some() {
+            step("references", &mut missing, || references(workspace, &python));
+        }
         step("ONNX operator cases", &mut missing, || onnx_cases(workspace, &python));
     }
     missing
@@ -112,7 +118,7 @@ fn system_packages(workspace: &Workspace) -> Result<()> {
     require(install, &log)
 }
 
-fn models(workspace: &Workspace, python: Option<&PathBuf>) -> Result<()> {
+fn models(workspace: &Workspace, python: Option<&Path>) -> Result<()> {
     let mut fetch = workspace.command("cargo");
     fetch
         .args(["run", "--quiet", "--package", "armet-cli", "--", "models", "fetch", "onnx", "media", "--dir"])
@@ -123,32 +129,27 @@ fn models(workspace: &Workspace, python: Option<&PathBuf>) -> Result<()> {
     require(fetch, &workspace.target("prepare-models.log"))
 }
 
-fn references(workspace: &Workspace, python: &PathBuf) -> Result<()> {
+fn references(workspace: &Workspace, python: &Path) -> Result<()> {
     let mut make = workspace.command(python);
     make.arg("tools/reference/make.py").args([workspace.target("models"), workspace.target("references")]);
     require(make, &workspace.target("prepare-references.log"))
 }
 
 /// The node tests that the onnx package writes out, one folder each.
-fn onnx_cases(workspace: &Workspace, python: &PathBuf) -> Result<()> {
-    let mut ask = workspace.command(python);
-    ask.args(["-c", "import onnx; print(onnx.__version__)"]);
-    let version = output(ask)?.trim().to_owned();
-    let (folder, stamp) = (workspace.target("onnx-cases"), workspace.target("onnx-cases/version"));
-    if fs::read_to_string(&stamp).is_ok_and(|made| made == version) {
+fn onnx_cases(workspace: &Workspace, python: &Path) -> Result<()> {
+    let script = "tools/reference/onnx_cases.py";
+    let recipe = workspace.read("tools/requirements.txt")? + &workspace.read(script)?;
+    let stamp = workspace.target("onnx-cases/recipe");
+    if fs::read_to_string(&stamp).is_ok_and(|made| made == recipe) {
         return Ok(());
     }
-    if folder.exists() {
-        fs::remove_dir_all(&folder)?;
-    }
-    fs::create_dir_all(&folder)?;
     let mut make = workspace.command(python);
-    make.args(["-m", "onnx.backend.test.cmd_tools", "generate-data", "--output"]).arg(&folder);
+    make.arg(script).arg(workspace.target("onnx-cases"));
     require(make, &workspace.target("prepare-onnx-cases.log"))?;
-    fs::write(stamp, version).context("onnx-cases/version")
+    fs::write(stamp, recipe).context("onnx-cases/recipe")
 }
 
-fn require(command: Command, log: &std::path::Path) -> Result<()> {
+fn require(command: Command, log: &Path) -> Result<()> {
     if logged(command, log)? {
         return Ok(());
     }

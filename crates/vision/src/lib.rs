@@ -11,6 +11,8 @@
 #[path = "../tests/golden/common.rs"]
 mod common;
 pub mod detect;
+pub mod draw;
+pub mod faces;
 pub mod ocr;
 mod picture;
 mod planes;
@@ -18,4 +20,4 @@ pub mod presets;
 pub mod resize;
 
 pub use picture::{Limits, Picture, PictureError};
-pub use planes::{ChannelOrder, Layout, Planes};
+pub use planes::{ChannelOrder, Layout, Output, Planes, Tensor};

@@ -1,4 +1,5 @@
-//! The numbers that a network takes: a batch of equally large pictures as `f32`, in one of two layouts.
+//! The numbers that go into a network, a batch of equally large pictures as `f32` in one of two layouts, and those that
+//! come out of it.
 
 use serde::{Deserialize, Serialize};
 
@@ -58,5 +59,38 @@ impl Planes {
             Layout::ChannelsFirst => [self.count, self.channels, self.height, self.width],
             Layout::ChannelsLast => [self.count, self.height, self.width, self.channels],
         }
+    }
+}
+
+/// One output of a network, looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Output<'a> {
+    /// Its shape, outermost first.
+    pub shape: &'a [usize],
+    /// Its numbers, contiguous.
+    pub data: &'a [f32],
+}
+
+impl Output<'_> {
+    /// Whether there are as many numbers as the shape says.
+    pub fn is_filled(&self) -> bool {
+        let values = self.shape.iter().try_fold(1usize, |all, &size| all.checked_mul(size));
+        values == Some(self.data.len())
+    }
+}
+
+/// One output of a network, owned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    /// Its shape, outermost first.
+    pub shape: Vec<usize>,
+    /// Its numbers, contiguous.
+    pub data: Vec<f32>,
+}
+
+impl Tensor {
+    /// A look at it.
+    pub fn view(&self) -> Output<'_> {
+        Output { shape: &self.shape, data: &self.data }
     }
 }

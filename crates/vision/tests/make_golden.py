@@ -18,6 +18,7 @@ from PIL import Image
 
 sys.path.append(str(pathlib.Path(__file__).parents[3] / "tools" / "reference"))
 import detect as detect_pipeline
+import faces as faces_pipeline
 import ocr as ocr_pipeline
 
 ANSWERS = pathlib.Path(__file__).parent / "answers"
@@ -274,11 +275,44 @@ def lines():
         }
 
 
+def faces():
+    for seed, (width, height) in enumerate([(70, 50), (40, 90), (20, 21), (130, 100)]):
+        image = Generator(seed).bytes(height, width, 3)
+        generator, sums = Generator(seed + 50), []
+
+        def shifts(count):
+            return np.array([(generator.below(200) - 100) / 512 for _ in range(4 * count)], np.float32)
+
+        def proposer(array):
+            sums.append(float(array.astype(float).sum()))
+            columns, rows = ((side - 10) // 2 for side in array.shape[1:3])
+            moves = shifts(columns * rows).reshape(1, columns, rows, 4)
+            likely = [generator.below(128) for _ in range(columns * rows)]
+            likely = np.array([(90 + value % 38) / 128 if value < 8 else 0 for value in likely], np.float32)
+            return moves, np.stack([1 - likely, likely], axis=-1).reshape(1, columns, rows, 2)
+
+        def refiner(array):
+            sums.append(float(array.astype(float).sum()))
+            moves = shifts(len(array)).reshape(-1, 4)
+            likely = np.array([generator.below(128) / 128 for _ in array], np.float32)
+            return moves, np.stack([1 - likely, likely], axis=-1)
+
+        def finisher(array):
+            moves, scores = refiner(array)
+            points = np.array([generator.below(256) / 256 for _ in range(10 * len(array))], np.float32)
+            return moves, points.reshape(-1, 10), scores
+
+        boxes, points = faces_pipeline.find(image, proposer, refiner, finisher)
+        found = [[*box, *marks.ravel()] for box, marks in zip(boxes, points)]
+        found = [[round(float(value), 4) for value in face] for face in found]
+        yield {"seed": seed, "picture": [width, height], "inputs": sums, "faces": found}
+
+
 def main():
     write("resize", resize())
     write("presets", presets())
     write("detect", detect())
-    for part in (contours, rectangles, growing, filling, cutting, text_boxes, lines):
+    for part in (contours, rectangles, growing, filling, cutting, text_boxes, lines, faces):
         write(part.__name__, part())
 
 

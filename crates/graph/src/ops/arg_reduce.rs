@@ -2,6 +2,7 @@
 
 use armet_tensor::{ElementType, Tensor};
 
+use super::movement;
 use super::numbers;
 use super::support::{axis, typing};
 use crate::evaluate::tensor;
@@ -88,7 +89,7 @@ impl Operator for ArgReduce {
 
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let x = tensor(inputs, 0)?;
-        let (_, shape) = typing::inferred_one(self, inputs)?;
+        let (_, shape) = movement::result(self, inputs)?;
         let at = axis(self.axis, x.shape().len())?;
         let (len, inner) = (x.shape()[at], x.shape()[at + 1..].iter().product());
         let result = if x.element().is_float() {

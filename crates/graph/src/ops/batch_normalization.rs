@@ -2,8 +2,9 @@
 
 use armet_tensor::{ElementType, Tensor};
 
+use super::movement::{self, show};
 use super::numbers;
-use super::support::{broadcast, typing};
+use super::support::typing;
 use crate::evaluate::tensor;
 use crate::{
     Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, Tolerance,
@@ -42,8 +43,8 @@ impl Operator for BatchNormalization {
                 if !fits {
                     return Err(InferError::Mismatch(format!(
                         "{NAME} of {} has statistics of shape {}",
-                        broadcast::show(dims),
-                        broadcast::show(own)
+                        show(dims),
+                        show(own)
                     )));
                 }
             }
@@ -52,7 +53,7 @@ impl Operator for BatchNormalization {
     }
 
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
-        let (element, shape) = typing::inferred_one(self, inputs)?;
+        let (element, shape) = movement::result(self, inputs)?;
         let mut values = numbers::to_f64(tensor(inputs, 0)?)?;
         let of = |i: usize| numbers::to_f64(tensor(inputs, i)?);
         let (scale, bias, mean, variance) = (of(1)?, of(2)?, of(3)?, of(4)?);

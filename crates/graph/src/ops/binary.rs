@@ -2,6 +2,7 @@
 
 use armet_tensor::{ElementType, Shape, Tensor};
 
+use super::movement;
 use super::numbers;
 use super::support::{broadcast, typing};
 use crate::evaluate::tensor;
@@ -239,7 +240,7 @@ impl Operator for Binary {
 
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let (a, b) = (tensor(inputs, 0)?, tensor(inputs, 1)?);
-        let (element, shape) = typing::inferred_one(self, inputs)?;
+        let (element, shape) = movement::result(self, inputs)?;
         let kind = self.kind;
         let result: Tensor = if a.element() == ElementType::String {
             let equal: Vec<i128> =

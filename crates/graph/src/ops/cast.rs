@@ -2,6 +2,7 @@
 
 use armet_tensor::{ElementType, Tensor};
 
+use super::movement;
 use super::numbers;
 use super::support::typing;
 use crate::evaluate::tensor;
@@ -89,7 +90,7 @@ impl Operator for Cast {
 
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let x = tensor(inputs, 0)?;
-        let (to, shape) = typing::inferred_one(self, inputs)?;
+        let (to, shape) = movement::result(self, inputs)?;
         let y = match (x.element(), to) {
             (from, to) if from == to => x.clone(),
             (ElementType::String, to) => from_strings(x, to)?,

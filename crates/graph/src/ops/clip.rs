@@ -2,6 +2,7 @@
 
 use armet_tensor::{ElementType, Tensor};
 
+use super::movement;
 use super::numbers;
 use super::support::typing;
 use crate::evaluate::{optional, tensor};
@@ -56,7 +57,7 @@ impl Operator for Clip {
 
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let x = tensor(inputs, 0)?;
-        let (element, shape) = typing::inferred_one(self, inputs)?;
+        let (element, shape) = movement::result(self, inputs)?;
         let y = if element.is_float() {
             let (min, max) = (limit(inputs, 1, numbers::to_f64)?, limit(inputs, 2, numbers::to_f64)?);
             let values: Vec<f64> = numbers::to_f64(x)?.into_iter().map(|v| clip(v, min, max)).collect();

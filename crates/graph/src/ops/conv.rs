@@ -3,6 +3,7 @@
 use armet_tensor::{ElementType, Shape, Tensor};
 use smallvec::SmallVec;
 
+use super::movement::{self, show};
 use super::support::{broadcast, sliding, sum_tolerance, typing};
 use super::window::{AutoPad, output_dim};
 use super::{UnaryKind, numbers, unary};
@@ -56,7 +57,7 @@ impl Conv {
         inputs: &InferInputs<'_>,
     ) -> Result<SmallVec<[Dim; 6]>, InferError> {
         let (x, w) = (inputs.dims(0)?, inputs.dims(1)?);
-        let shapes = || format!("{operator} of {} with weights {}", broadcast::show(x), broadcast::show(w));
+        let shapes = || format!("{operator} of {} with weights {}", show(x), show(w));
         let fault = |what: &str| InferError::Mismatch(format!("{}: {what}", shapes()));
         if x.len() < 2 || x.len() != w.len() {
             return Err(fault("both need a batch or output axis, a channel axis and the same spatial axes"));
@@ -143,7 +144,7 @@ pub(super) fn check_bias(
         if !fits {
             return Err(InferError::Mismatch(format!(
                 "{operator} has a bias of shape {} for {outputs} output channels",
-                broadcast::show(bias)
+                show(bias)
             )));
         }
     }
@@ -185,7 +186,7 @@ impl Operator for Conv {
 
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let (x, w) = (tensor(inputs, 0)?, tensor(inputs, 1)?);
-        let (element, shape) = typing::inferred_one(self, inputs)?;
+        let (element, shape) = movement::result(self, inputs)?;
         let mut out = broadcast::filled(&shape, 0.0)?;
         if let Some(bias) = optional(inputs, 2) {
             fill_bias(&mut out, &shape, &numbers::to_f64(bias)?);
@@ -299,7 +300,7 @@ mod tests {
     fn a_result_larger_than_memory_is_an_error() {
         let op = Conv { group: 1, pads: vec![1 << 40, 0], ..Conv::default() };
         let error = evaluate(&op, &[ones(&[1, 1, 4]), ones(&[1024, 1, 1])]).unwrap_err();
-        assert!(error.to_string().ends_with("too large for memory"), "{error}");
+        assert!(error.to_string().ends_with("more elements than fit in memory"), "{error}");
         let op = Conv { group: 1, pads: vec![usize::MAX, usize::MAX], ..Conv::default() };
         assert!(evaluate(&op, &[ones(&[1, 1, 4]), ones(&[1, 1, 1])]).is_err());
     }

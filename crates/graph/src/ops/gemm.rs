@@ -2,6 +2,7 @@
 
 use armet_tensor::Tensor;
 
+use super::movement::{self, show};
 use super::matmul::{product, product_dims, product_operations, wrapping};
 use super::numbers;
 use super::support::{broadcast, sum_tolerance, typing};
@@ -45,8 +46,8 @@ impl Operator for Gemm {
         if a.len() != 2 || b.len() != 2 {
             return Err(InferError::Mismatch(format!(
                 "Gemm multiplies matrices, not {} by {}",
-                broadcast::show(a),
-                broadcast::show(b)
+                show(a),
+                show(b)
             )));
         }
         if inputs.has(2) && inputs.tensor(2)?.dims.is_some() {
@@ -58,8 +59,8 @@ impl Operator for Gemm {
             if all.len() > 2 || all.iter().zip(&dims).any(larger) {
                 return Err(InferError::Mismatch(format!(
                     "Gemm cannot add {} to a product of {}",
-                    broadcast::show(c),
-                    broadcast::show(&dims)
+                    show(c),
+                    show(&dims)
                 )));
             }
         }
@@ -68,7 +69,7 @@ impl Operator for Gemm {
 
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let (a, b, c) = (tensor(inputs, 0)?, tensor(inputs, 1)?, optional(inputs, 2));
-        let (element, shape) = typing::inferred_one(self, inputs)?;
+        let (element, shape) = movement::result(self, inputs)?;
         let (ta, tb) = (self.transpose_a, self.transpose_b);
         if element.is_integer() && self.alpha == 1.0 && self.beta == 1.0 {
             let mut values =

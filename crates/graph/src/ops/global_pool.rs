@@ -2,6 +2,7 @@
 
 use armet_tensor::{ElementType, Shape};
 
+use super::movement::{self, show};
 use super::support::{broadcast, typing};
 use super::{PoolKind, numbers};
 use crate::evaluate::tensor;
@@ -40,7 +41,7 @@ impl Operator for GlobalPool {
             return Err(InferError::Mismatch(format!(
                 "{} takes a batch and a channel axis, not {}",
                 self.name(),
-                broadcast::show(x)
+                show(x)
             )));
         }
         let spatial = std::iter::repeat_n(Dim::Fixed(1), x.len() - 2);
@@ -49,7 +50,7 @@ impl Operator for GlobalPool {
 
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let x = tensor(inputs, 0)?;
-        let (element, shape): (ElementType, Shape) = typing::inferred_one(self, inputs)?;
+        let (element, shape): (ElementType, Shape) = movement::result(self, inputs)?;
         let plane: usize = x.shape()[2..].iter().product();
         let values = numbers::to_f64(x)?;
         let mut results = broadcast::filled(&shape, self.kind.reduce_all(&[]))?;

@@ -2,9 +2,10 @@
 
 use armet_tensor::ElementType;
 
+use super::movement::{self, show};
 use super::layer_normalization::statistics;
 use super::numbers;
-use super::support::{broadcast, typing};
+use super::support::typing;
 use crate::evaluate::tensor;
 use crate::{
     Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, Tolerance, Value,
@@ -39,7 +40,7 @@ impl Operator for InstanceNormalization {
         }
         let Some(x) = inputs.tensor(0)?.dims.as_deref() else { return Ok(vec![inputs.value_type(0)?.clone()]) };
         let fault = |what: &str| {
-            InferError::Mismatch(format!("{} of {}: {what}", self.name(), broadcast::show(x)))
+            InferError::Mismatch(format!("{} of {}: {what}", self.name(), show(x)))
         };
         let Some(channels) = x.get(1) else { return Err(fault("there is no channel axis")) };
         if let (Some(groups), Some(channels)) = (self.groups, channels.fixed())
@@ -55,14 +56,14 @@ impl Operator for InstanceNormalization {
                     own == channels || self.groups == Some(own)
                 });
             if !fits {
-                return Err(fault(&format!("a parameter has shape {}", broadcast::show(own))));
+                return Err(fault(&format!("a parameter has shape {}", show(own))));
             }
         }
         Ok(vec![inputs.value_type(0)?.clone()])
     }
 
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
-        let (element, shape) = typing::inferred_one(self, inputs)?;
+        let (element, shape) = movement::result(self, inputs)?;
         let mut values = numbers::to_f64(tensor(inputs, 0)?)?;
         if !values.is_empty() {
             let of = |i: usize| numbers::to_f64(tensor(inputs, i)?);

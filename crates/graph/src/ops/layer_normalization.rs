@@ -2,6 +2,7 @@
 
 use armet_tensor::{ElementType, Shape};
 
+use super::movement::{self, show};
 use super::numbers;
 use super::support::{axis, broadcast, typing};
 use crate::evaluate::{optional, tensor};
@@ -51,8 +52,8 @@ impl Operator for LayerNormalization {
                     return Err(InferError::Mismatch(format!(
                         "{} of {} has parameters of shape {}",
                         self.name(),
-                        broadcast::show(x),
-                        broadcast::show(own)
+                        show(x),
+                        show(own)
                     )));
                 }
             }
@@ -64,7 +65,7 @@ impl Operator for LayerNormalization {
 
     fn evaluate(&self, inputs: &[Option<&Value>], context: &Context) -> Result<Vec<Value>, EvaluateError> {
         let x = tensor(inputs, 0)?;
-        let results = typing::inferred(self, inputs)?;
+        let results = movement::results(self, inputs)?;
         let shape: &Shape = x.shape();
         let len: usize = shape[axis(self.axis, shape.len())?..].iter().product();
         let mut values = numbers::to_f64(x)?;

@@ -5,6 +5,7 @@ use std::num::Wrapping;
 use armet_tensor::{Shape, Tensor};
 use smallvec::SmallVec;
 
+use super::movement::{self, show};
 use super::conv::finish;
 use super::support::product::{Number, accumulate, transposed};
 use super::support::{broadcast, sum_tolerance, typing};
@@ -79,9 +80,9 @@ pub(super) fn product_dims(
         let mark = |transposed: bool| if transposed { " transposed" } else { "" };
         InferError::Mismatch(format!(
             "{operator} cannot multiply {}{} by {}{}",
-            broadcast::show(a),
+            show(a),
             mark(transpose_a),
-            broadcast::show(b),
+            show(b),
             mark(transpose_b)
         ))
     };
@@ -162,7 +163,7 @@ impl Operator for MatMul {
 
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let (a, b) = (tensor(inputs, 0)?, tensor(inputs, 1)?);
-        let (element, shape) = typing::inferred_one(self, inputs)?;
+        let (element, shape) = movement::result(self, inputs)?;
         let (bias, added) = (optional(inputs, 2), optional(inputs, 3));
         let (ta, tb) = (self.transpose_a, self.transpose_b);
         if element.is_integer() {

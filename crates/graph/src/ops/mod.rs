@@ -125,7 +125,7 @@ modules! {
     expand: Expand;
     tile: Tile;
     pad: Pad, PadMode;
-    resize: Resize, ResizeMode, CoordinateMode, NearestMode, AspectPolicy;
+    resize: Resize, ResizeMode, CoordinateMode, NearestMode, AspectPolicy, AxisScale, Taps;
     depth_to_space: DepthToSpace;
     space_to_depth: SpaceToDepth;
     shape: ShapeOf;

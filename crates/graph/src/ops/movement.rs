@@ -5,6 +5,7 @@ use armet_tensor::storage::AlignedBytes;
 use armet_tensor::{ElementType, Shape, Tensor, TensorError, strides};
 use smallvec::SmallVec;
 
+use super::{ScatterReduction, numbers};
 use crate::{Dim, EvaluateError, InferError, InferInput, InferInputs, Operator, Value, ValueType};
 
 /// Results of more bytes than this are refused: no board has as much memory, so the shape must be a mistake.
@@ -140,6 +141,49 @@ pub(crate) fn indices(inputs: &[Option<&Value>], index: usize) -> Result<Vec<i64
     })
 }
 
+/// Refuses indices along `axis` that leave the data along another axis.
+///
+/// # Errors
+/// [`InferError::Mismatch`].
+pub(crate) fn within(data: &[Dim], indices: &[Dim], axis: usize) -> Result<(), InferError> {
+    let fits = data.len() == indices.len()
+        && data.iter().zip(indices).enumerate().all(|(i, (data, index))| {
+            match (data.fixed(), index.fixed()) {
+                (Some(data), Some(index)) => i == axis || index <= data,
+                _ => true,
+            }
+        });
+    if fits {
+        return Ok(());
+    }
+    Err(InferError::Mismatch(format!(
+        "indices of shape {} along axis {axis} do not fit data of shape {}",
+        show(indices),
+        show(data)
+    )))
+}
+
+/// Refuses updates of another shape than their indices ask for.
+///
+/// # Errors
+/// [`InferError::Mismatch`].
+pub(crate) fn same_dims(wanted: &[Dim], updates: &[Dim]) -> Result<(), InferError> {
+    if wanted.len() == updates.len() && wanted.iter().zip(updates).all(|(a, b)| unify(a, b).is_some()) {
+        return Ok(());
+    }
+    Err(InferError::Mismatch(format!(
+        "updates of shape {} should have shape {}",
+        show(updates),
+        show(wanted)
+    )))
+}
+
+/// Number of elements of the first of these types, when it is concrete.
+pub(crate) fn element_count(types: &[Option<&ValueType>]) -> u64 {
+    let shape = types.first().copied().flatten().and_then(ValueType::shape);
+    shape.and_then(|shape| shape.checked_len()).map_or(0, |count| count as u64)
+}
+
 /// Dimensions as text, for messages.
 pub(crate) fn show(dims: &[Dim]) -> String {
     let parts: Vec<String> = dims.iter().map(Dim::to_string).collect();
@@ -224,6 +268,84 @@ impl Elements {
             Data::Text(texts) => Tensor::from_strings(self.shape, texts)?,
             Data::Bytes(bytes) => Tensor::from_aligned(self.element, self.shape, bytes)?,
         })
+    }
+}
+
+/// A copy of a tensor into which elements of another are written, replacing what is there or joined with it.
+pub(crate) struct Scatter<'a> {
+    updates: &'a Tensor,
+    reduction: ScatterReduction,
+    data: ScatterData,
+}
+
+enum ScatterData {
+    Moved(Elements),
+    Floats(ElementType, Shape, Vec<f64>, Vec<f64>),
+    Integers(ElementType, Shape, Vec<i128>, Vec<i128>),
+}
+
+impl<'a> Scatter<'a> {
+    /// A copy of `data` to write into.
+    ///
+    /// # Errors
+    /// When the elements are no numbers and the reduction needs some.
+    pub(crate) fn new(
+        data: &Tensor,
+        updates: &'a Tensor,
+        reduction: ScatterReduction,
+    ) -> Result<Self, EvaluateError> {
+        let (element, shape) = (data.element(), data.shape().clone());
+        let data = if reduction == ScatterReduction::None {
+            ScatterData::Moved(Elements::copy_of(data))
+        } else if element.is_float() {
+            ScatterData::Floats(element, shape, numbers::to_f64(data)?, numbers::to_f64(updates)?)
+        } else {
+            ScatterData::Integers(element, shape, numbers::to_i128(data)?, numbers::to_i128(updates)?)
+        };
+        Ok(Self { updates, reduction, data })
+    }
+
+    /// Writes `count` neighbouring elements. Callers have checked the ranges.
+    pub(crate) fn write(&mut self, to: usize, from: usize, count: usize) {
+        match &mut self.data {
+            ScatterData::Moved(out) => out.copy(to, self.updates, from, count),
+            ScatterData::Floats(_, _, out, updates) => {
+                for (old, &new) in out[to..to + count].iter_mut().zip(&updates[from..]) {
+                    *old = match self.reduction {
+                        ScatterReduction::None => new,
+                        ScatterReduction::Add => *old + new,
+                        ScatterReduction::Mul => *old * new,
+                        // A NaN on either side stays one.
+                        ScatterReduction::Max if new > *old || new.is_nan() => new,
+                        ScatterReduction::Min if new < *old || new.is_nan() => new,
+                        ScatterReduction::Max | ScatterReduction::Min => *old,
+                    };
+                }
+            }
+            ScatterData::Integers(_, _, out, updates) => {
+                for (old, &new) in out[to..to + count].iter_mut().zip(&updates[from..]) {
+                    *old = match self.reduction {
+                        ScatterReduction::None => new,
+                        ScatterReduction::Add => old.wrapping_add(new),
+                        ScatterReduction::Mul => old.wrapping_mul(new),
+                        ScatterReduction::Max => new.max(*old),
+                        ScatterReduction::Min => new.min(*old),
+                    };
+                }
+            }
+        }
+    }
+
+    /// The finished tensor.
+    ///
+    /// # Errors
+    /// See [`Elements::finish`].
+    pub(crate) fn finish(self) -> Result<Tensor, EvaluateError> {
+        match self.data {
+            ScatterData::Moved(out) => out.finish(),
+            ScatterData::Floats(element, shape, values, _) => numbers::from_f64(element, shape, &values),
+            ScatterData::Integers(element, shape, values, _) => numbers::from_i128(element, shape, &values),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use armet_tensor::{ElementType, Tensor};
 use smallvec::SmallVec;
 
+use super::movement::{self, show};
 use super::numbers;
 use super::support::{broadcast, sliding, typing};
 use super::window::{AutoPad, Axis, output_dim};
@@ -207,7 +208,7 @@ impl Operator for Pool {
                 "{} with a window of {:?} takes a batch, a channel and as many spatial axes, not {}",
                 self.name(),
                 self.kernel,
-                broadcast::show(x)
+                show(x)
             )));
         }
         let mut dims: SmallVec<[Dim; 6]> = x[..2].into();
@@ -223,7 +224,7 @@ impl Operator for Pool {
 
     fn evaluate(&self, inputs: &[Option<&Value>], context: &Context) -> Result<Vec<Value>, EvaluateError> {
         let x = tensor(inputs, 0)?;
-        let mut results = typing::inferred(self, inputs)?;
+        let mut results = movement::results(self, inputs)?;
         let (element, shape) = results.swap_remove(0);
         let wants_indices = self.kind == PoolKind::Max && context.outputs > 1;
         let lengths = &x.shape()[2..];
@@ -352,7 +353,7 @@ mod tests {
     fn sizes_beyond_memory_and_mismatches_are_errors() {
         let x = Tensor::zeros(ElementType::F32, [1, 1, 4]).unwrap();
         let error = evaluate(&pool(PoolKind::Max, 2, [usize::MAX, 7]), &x, 1).unwrap_err();
-        assert!(error.to_string().ends_with("too large for memory"), "{error}");
+        assert!(error.to_string().ends_with("more elements than fit in memory"), "{error}");
         assert!(evaluate(&pool(PoolKind::Max, usize::MAX, [0, 0]), &x, 1).unwrap()[0].is_empty());
         let x = x.reshape([1, 4]).unwrap();
         let error = evaluate(&pool(PoolKind::Max, 2, [0, 0]), &x, 1).unwrap_err();

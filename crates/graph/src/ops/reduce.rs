@@ -3,6 +3,7 @@
 use armet_tensor::{ElementType, Shape, Tensor};
 use smallvec::SmallVec;
 
+use super::movement;
 use super::numbers;
 use super::support::{axis, broadcast, sum_tolerance, typing};
 use crate::evaluate::{optional, tensor};
@@ -194,7 +195,7 @@ impl Operator for Reduce {
 
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let x = tensor(inputs, 0)?;
-        let (element, shape) = typing::inferred_one(self, inputs)?;
+        let (element, shape) = movement::result(self, inputs)?;
         let axes = optional(inputs, 1).and_then(Tensor::to_i64).unwrap_or_default();
         let Some(mask) = self.mask(&axes, x.shape().len())? else { return Ok(vec![x.clone().into()]) };
         let kept: Shape =

@@ -2,6 +2,7 @@
 
 use armet_tensor::ElementType;
 
+use super::movement;
 use super::numbers;
 use super::support::typing;
 use crate::evaluate::tensor;
@@ -33,7 +34,7 @@ impl Operator for Requantize {
     /// Whoever calls has made real numbers of the input, and stores the result as its type says.
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let x = tensor(inputs, 0)?;
-        let (element, shape) = typing::inferred_one(self, inputs)?;
+        let (element, shape) = movement::result(self, inputs)?;
         if x.element() == element {
             return Ok(vec![x.clone().into()]);
         }

@@ -2,6 +2,7 @@
 
 use armet_tensor::{ElementType, Tensor};
 
+use super::movement;
 use super::numbers;
 use super::support::{axis, typing};
 use crate::evaluate::tensor;
@@ -40,7 +41,7 @@ impl Operator for Softmax {
 
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let x = tensor(inputs, 0)?;
-        let (element, shape) = typing::inferred_one(self, inputs)?;
+        let (element, shape) = movement::result(self, inputs)?;
         let at = axis(self.axis, shape.len())?;
         let mut values = numbers::to_f64(x)?;
         let (len, inner): (usize, usize) = if self.flatten {

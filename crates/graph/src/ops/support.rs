@@ -32,6 +32,7 @@ pub(crate) use pending;
 
 pub(crate) mod broadcast;
 pub(crate) mod product;
+pub(crate) mod quantization;
 pub(crate) mod sliding;
 pub(crate) mod typing;
 

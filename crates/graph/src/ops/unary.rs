@@ -2,6 +2,7 @@
 
 use armet_tensor::{ElementType, Tensor};
 
+use super::movement;
 use super::numbers;
 use super::support::typing;
 use crate::evaluate::tensor;
@@ -298,7 +299,7 @@ impl Operator for Unary {
 
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let x = tensor(inputs, 0)?;
-        let (element, shape) = typing::inferred_one(self, inputs)?;
+        let (element, shape) = movement::result(self, inputs)?;
         let y: Tensor = if x.element().is_float() {
             let mut values = numbers::to_f64(x)?;
             activate(Some(self.kind), &mut values);

@@ -2,6 +2,7 @@
 
 use armet_tensor::{ElementType, Tensor};
 
+use super::movement::{self, Elements};
 use super::numbers;
 use super::support::{broadcast, typing};
 use crate::evaluate::tensor;
@@ -13,11 +14,6 @@ use crate::{
 /// Elements of the second input where the first is true, of the third elsewhere; all broadcast.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Where;
-
-/// One of two by each truth value.
-fn select<T: Clone>(conditions: &[bool], x: Vec<T>, y: Vec<T>) -> Vec<T> {
-    conditions.iter().zip(x.into_iter().zip(y)).map(|(&c, (x, y))| if c { x } else { y }).collect()
-}
 
 impl Operator for Where {
     fn name(&self) -> &'static str {
@@ -37,27 +33,20 @@ impl Operator for Where {
 
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let (condition, x, y) = (tensor(inputs, 0)?, tensor(inputs, 1)?, tensor(inputs, 2)?);
-        let (element, shape) = typing::inferred_one(self, inputs)?;
+        let (element, shape) = movement::result(self, inputs)?;
         let conditions: Vec<bool> = numbers::to_i128(condition)?.into_iter().map(|v| v != 0).collect();
         let conditions = broadcast::expand(conditions, condition.shape(), &shape)?;
-        let result = if element == ElementType::String {
-            let x_texts = broadcast::expand(x.strings().to_vec(), x.shape(), &shape)?;
-            let y_texts = broadcast::expand(y.strings().to_vec(), y.shape(), &shape)?;
-            Tensor::from_strings(shape, select(&conditions, x_texts, y_texts))?
-        } else if let Some(size) = element.byte_size() {
-            // Elements are moved, not read: any type of whole bytes will do.
-            let chunks = |t: &Tensor| -> Result<Vec<Vec<u8>>, EvaluateError> {
-                let elements = t.bytes().chunks_exact(size).map(<[u8]>::to_vec).collect();
-                broadcast::expand(elements, t.shape(), &shape)
-            };
-            let bytes = select(&conditions, chunks(x)?, chunks(y)?).concat();
-            Tensor::from_bytes(element, shape, &bytes)?
-        } else {
-            let x_ints = broadcast::expand(numbers::to_i128(x)?, x.shape(), &shape)?;
-            let y_ints = broadcast::expand(numbers::to_i128(y)?, y.shape(), &shape)?;
-            numbers::from_i128(element, shape, &select(&conditions, x_ints, y_ints))?
-        };
-        Ok(vec![result.into()])
+        let positions = |t: &Tensor| broadcast::expand((0..t.len()).collect(), t.shape(), &shape);
+        let (x_at, y_at): (Vec<usize>, Vec<usize>) = (positions(x)?, positions(y)?);
+        let mut result = Elements::zeros(element, shape)?;
+        for (i, condition) in conditions.into_iter().enumerate() {
+            if condition {
+                result.set(i, x, x_at[i]);
+            } else {
+                result.set(i, y, y_at[i]);
+            }
+        }
+        Ok(vec![result.finish()?.into()])
     }
 
     fn operations(&self, _: &[Option<&ValueType>], outputs: &[Option<&ValueType>]) -> u64 {

@@ -15,6 +15,7 @@ mod tests;
 use crate::dispatch::{Loop, dispatch, multiply_add};
 use crate::isa::Isas;
 use crate::lanes::{self, Sum, SumOfSquares};
+use crate::layout::ChannelOrder;
 use crate::threads::{DisjointMut, Team};
 
 /// Elements worth a task of their own.
@@ -107,15 +108,6 @@ impl Loop for Rows<'_> {
             }
         }
     }
-}
-
-/// Where channels are in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChannelOrder {
-    /// Batch, channels, spatial elements.
-    First,
-    /// Batch, spatial elements, channels.
-    Last,
 }
 
 /// ONNX `GroupNormalization` and `InstanceNormalization`.

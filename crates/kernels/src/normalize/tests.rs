@@ -1,5 +1,6 @@
-use super::{ChannelOrder, GroupNorm, layer_norm, rms_norm, scale_shift};
+use super::{GroupNorm, layer_norm, rms_norm, scale_shift};
 use crate::dispatch::variants;
+use crate::layout::ChannelOrder;
 use crate::threads::Team;
 
 fn numbers(count: usize, seed: usize, center: f32) -> Vec<f32> {

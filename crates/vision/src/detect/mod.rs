@@ -13,6 +13,7 @@ pub use labels::Labels;
 
 use serde::{Deserialize, Serialize};
 
+use crate::planes::Output;
 use crate::presets::Placement;
 
 /// One thing found: a box in the picture's pixels, how sure the network is, and of what.
@@ -55,15 +56,6 @@ pub struct Thresholds {
     pub overlap: f32,
     /// At most so many, the best.
     pub most: usize,
-}
-
-/// One output of a network.
-#[derive(Debug, Clone, Copy)]
-pub struct Output<'a> {
-    /// Its shape, outermost first.
-    pub shape: &'a [usize],
-    /// Its numbers, contiguous.
-    pub data: &'a [f32],
 }
 
 /// Why outputs could not be decoded.
@@ -147,8 +139,7 @@ impl Head {
         thresholds: &Thresholds,
     ) -> Result<Vec<Detection>, DetectError> {
         for (index, output) in outputs.iter().enumerate() {
-            let values = output.shape.iter().try_fold(1usize, |all, &size| all.checked_mul(size));
-            if values != Some(output.data.len()) {
+            if !output.is_filled() {
                 let shape = format!("{:?}", output.shape);
                 return Err(DetectError::WrongLength { index, shape, found: output.data.len() });
             }

@@ -1,7 +1,8 @@
 //! PicoDet: per stride, class scores and, for each side of a box, a distribution over distances from the cell's centre.
 
 use super::suppress::{Corners, best_first, suppress};
-use super::{DetectError, Detection, Head, Output, Thresholds};
+use super::{DetectError, Detection, Head, Thresholds};
+use crate::planes::Output;
 use crate::presets::Placement;
 
 /// Cells of each level that are looked at, by their best score.

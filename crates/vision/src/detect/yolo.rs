@@ -1,7 +1,8 @@
 //! YOLO heads: version 5 with objectness, version 8 on without, and the end-to-end form that needs no suppression.
 
 use super::suppress::{Corners, best_first, suppress};
-use super::{DetectError, Detection, Head, Output, Thresholds};
+use super::{DetectError, Detection, Head, Thresholds};
+use crate::planes::Output;
 use crate::presets::Placement;
 
 /// More candidates than this are not compared with each other: only the best are.

@@ -8,6 +8,8 @@
 //! 3. [`batches`] groups the lines; each batch goes as [`classifier_input`] through the classifier to [`turn`], and
 //! 4. (grouped anew) as [`recogniser_input`] through the recogniser to [`Characters::decode`],
 //! 5. [`Page::lines`] puts boxes and texts together and leaves out what is not sure enough.
+//!
+//! [`read`] goes through these steps with a caller's networks.
 
 mod boxes;
 mod contours;
@@ -25,10 +27,23 @@ pub use recognise::{Characters, Text, batches, classifier_input, recogniser_inpu
 
 use serde::{Deserialize, Serialize};
 
-use crate::detect::Output;
+use crate::picture::Picture;
+use crate::planes::{Output, Planes, Tensor};
 
 /// Four corners from the upper left one, clockwise as seen: across, down.
 pub type Quad = [[f32; 2]; 4];
+
+/// Which of the three networks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Network {
+    /// `[1, 3, height, width]` to `[1, 1, height, width]`.
+    Detector,
+    /// `[lines, 3, 48, 192]` to `[lines, 2]`.
+    Classifier,
+    /// `[lines, 3, 48, width]` to `[lines, steps, characters]`.
+    Recogniser,
+}
 
 /// One line of text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -98,10 +113,12 @@ impl Default for Settings {
 #[non_exhaustive]
 pub enum OcrError {
     /// A network's output has another form than it should.
-    #[error("the {network} gave {found} numbers of shape {shape}, not {expected}; is it a PP-OCR {network}?")]
+    #[error(
+        "the {network:?} gave {found} numbers of shape {shape}, not {expected}; is it the PP-OCR network of this kind?"
+    )]
     WrongOutput {
         /// Which of the three.
-        network: &'static str,
+        network: Network,
         /// The shape of its output.
         shape: String,
         /// How many numbers it has.
@@ -134,8 +151,43 @@ pub enum OcrError {
     },
 }
 
+/// Reads the text in a picture, in reading order. `run` puts an input through one of the networks and gives back its
+/// first output.
+pub fn read<E: From<OcrError>>(
+    picture: &Picture,
+    characters: &Characters,
+    settings: &Settings,
+    mut run: impl FnMut(Network, &Planes) -> Result<Tensor, E>,
+) -> Result<Vec<Line>, E> {
+    let page = Page::new(picture, settings)?;
+    let map = run(Network::Detector, &page.detector_input()?)?;
+    let boxes = page.boxes(&map.view())?;
+    let mut lines: Vec<Picture> = boxes.iter().map(|quad| page.cut(quad)).collect();
+    for batch in batches(&lines, settings) {
+        let scores = run(Network::Classifier, &classifier_input(&lines, &batch))?;
+        turn(&mut lines, &batch, &scores.view(), settings)?;
+    }
+    let mut texts = vec![Text { text: String::new(), confidence: 0.0 }; lines.len()];
+    for batch in batches(&lines, settings) {
+        let steps = run(Network::Recogniser, &recogniser_input(&lines, &batch))?;
+        let decoded = characters.decode(&steps.view())?;
+        if decoded.len() != batch.len() {
+            return Err(OcrError::wrong(
+                Network::Recogniser,
+                &steps.view(),
+                "one line for each of the batch",
+            )
+            .into());
+        }
+        for (&index, text) in batch.iter().zip(decoded) {
+            texts[index] = text;
+        }
+    }
+    Ok(page.lines(&boxes, texts))
+}
+
 impl OcrError {
-    fn wrong(network: &'static str, output: &Output<'_>, expected: &'static str) -> Self {
+    fn wrong(network: Network, output: &Output<'_>, expected: &'static str) -> Self {
         let shape = format!("{:?}", output.shape);
         Self::WrongOutput { network, shape, found: output.data.len(), expected }
     }

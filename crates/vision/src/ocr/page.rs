@@ -3,15 +3,17 @@
 use super::boxes::{boxes, reading_order};
 use super::cut::cut;
 use super::recognise::Text;
-use super::{Line, OcrError, Quad, Settings};
-use crate::detect::Output;
+use super::{Line, Network, OcrError, Quad, Settings};
 use crate::picture::Picture;
-use crate::planes::Planes;
+use crate::planes::{Output, Planes};
 use crate::presets::{Fit, Preparation};
 use crate::resize::Filter;
 
 /// Sides are scaled to multiples of this.
 const MULTIPLE: usize = 32;
+
+/// The detector is not given more: a strip thirty times as high as wide would come to this, scaled to the least width.
+const MOST_DETECTOR_PIXELS: f64 = (1 << 24) as f64;
 
 /// A picture within bounds.
 #[derive(Debug, Clone)]
@@ -91,13 +93,18 @@ impl Page {
         let fit = Fit::ShortSideAtLeast { side: self.settings.short_side, multiple: MULTIPLE };
         let preparation =
             Preparation { fit, ..Preparation::named("ppocr-det").expect("a preset of this crate") };
-        let prepared = preparation.apply(&self.picture, None, None);
-        Ok(prepared.map_err(|_| OcrError::TooElongated { width: self.width, height: self.height })?.planes)
+        let (width, height) = (self.picture.width(), self.picture.height());
+        let growth = (self.settings.short_side as f64 / width.min(height) as f64).max(1.0);
+        let elongated = OcrError::TooElongated { width: self.width, height: self.height };
+        if width as f64 * height as f64 * growth * growth > MOST_DETECTOR_PIXELS {
+            return Err(elongated);
+        }
+        preparation.apply(&self.picture, None, None).map(|prepared| prepared.planes).map_err(|_| elongated)
     }
 
     /// Boxes of text in this page's pixels, in reading order, out of the detector's `[1, 1, height, width]` map.
     pub fn boxes(&self, output: &Output<'_>) -> Result<Vec<Quad>, OcrError> {
-        let wrong = || OcrError::wrong("detector", output, "a map [1, 1, height, width]");
+        let wrong = || OcrError::wrong(Network::Detector, output, "a map [1, 1, height, width]");
         let &[1, 1, rows, columns] = output.shape else { return Err(wrong()) };
         if rows.checked_mul(columns) != Some(output.data.len()) || output.data.is_empty() {
             return Err(wrong());

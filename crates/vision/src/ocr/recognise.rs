@@ -1,9 +1,8 @@
 //! Lines of text as batches for the orientation classifier and the recogniser, and what their outputs say.
 
-use super::{OcrError, Settings};
-use crate::detect::Output;
+use super::{Network, OcrError, Settings};
 use crate::picture::Picture;
-use crate::planes::Planes;
+use crate::planes::{Output, Planes};
 use crate::presets::Preparation;
 use crate::resize::Filter;
 
@@ -78,7 +77,7 @@ pub fn turn(
 ) -> Result<Vec<usize>, OcrError> {
     let expected = "[lines, 2] scores, upright and upside down";
     if *output.shape != [batch.len(), 2] || output.data.len() != 2 * batch.len() {
-        return Err(OcrError::wrong("classifier", output, expected));
+        return Err(OcrError::wrong(Network::Classifier, output, expected));
     }
     let upside_down = |scores: &[f32; 2]| scores[1] > scores[0] && scores[1] > settings.turn_confidence;
     let turned: Vec<usize> = batch
@@ -115,14 +114,13 @@ impl Characters {
     pub fn decode(&self, output: &Output<'_>) -> Result<Vec<Text>, OcrError> {
         let expected = "[lines, steps, characters] scores";
         let &[lines, steps, columns] = output.shape else {
-            return Err(OcrError::wrong("recogniser", output, expected));
+            return Err(OcrError::wrong(Network::Recogniser, output, expected));
         };
         if columns != self.columns() {
             return Err(OcrError::CharacterCount { columns, characters: self.columns() });
         }
-        let values = lines.checked_mul(steps).and_then(|rows| rows.checked_mul(columns));
-        if values != Some(output.data.len()) {
-            return Err(OcrError::wrong("recogniser", output, expected));
+        if !output.is_filled() {
+            return Err(OcrError::wrong(Network::Recogniser, output, expected));
         }
         let line = |index: usize| {
             let mut text = String::new();

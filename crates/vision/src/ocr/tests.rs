@@ -243,12 +243,49 @@ fn pictures_of_any_shape_become_pages_and_back() {
             (page_width, page_height),
             "{width}x{height}"
         );
-        assert!(page.detector_input().unwrap().data.len() > 3 * 736 * 736);
+        match page.detector_input() {
+            Ok(planes) => assert!(planes.height.min(planes.width) >= 736 && planes.data.len() <= 3 << 24),
+            Err(error) => assert_eq!((width, error), (3, OcrError::TooElongated { width, height })),
+        }
         let right = page_width as f32;
         let corners = page.to_picture(&[[0.0, 0.0], [right, 0.0], [right, page_height as f32], [-5.0, 1e9]]);
-        assert_eq!(corners[1], [width as f32, 0.0]);
+        assert!((corners[1][0] - width as f32).abs() < 1e-3 && corners[1][1] == 0.0, "{corners:?}");
         assert_eq!(corners[3], [0.0, height as f32]);
     }
     let long = Picture::filled(1, 20_000, [0; 3]).unwrap();
     assert!(matches!(Page::new(&long, &settings), Err(OcrError::TooElongated { .. })));
+}
+
+#[test]
+fn reading_goes_through_all_three_networks() {
+    let picture = Picture::filled(128, 96, [200; 3]).unwrap();
+    let characters = Characters::new("a\nb").unwrap();
+    let mut asked = Vec::new();
+    let mut run = |network: Network, input: &Planes| {
+        asked.push((network, input.shape()));
+        let lines = input.count;
+        Ok::<_, OcrError>(match network {
+            Network::Detector => {
+                let (rows, columns) = (input.height, input.width);
+                let lit = |row: usize| (row / 100) % 3 == 1 && row % 100 < 60;
+                let data = (0..rows * columns).map(|place| {
+                    f32::from(u8::from(lit(place / columns) && (20..900).contains(&(place % columns))))
+                });
+                Tensor { shape: vec![1, 1, rows, columns], data: data.collect() }
+            }
+            Network::Classifier => Tensor { shape: vec![lines, 2], data: [0.0, 1.0].repeat(lines) },
+            Network::Recogniser => {
+                let steps =
+                    [[0.1, 0.9, 0.0, 0.0], [0.2, 0.8, 0.0, 0.0], [0.7, 0.1, 0.1, 0.1], [0.3, 0.0, 0.7, 0.0]];
+                Tensor { shape: vec![lines, 4, 4], data: steps.concat().repeat(lines) }
+            }
+        })
+    };
+    let lines = read(&picture, &characters, &Settings::default(), &mut run).unwrap();
+    assert!(lines.len() >= 2, "{lines:?}");
+    assert!(lines.iter().all(|line| line.text == "ab" && (line.confidence - 0.8).abs() < 1e-6));
+    assert!(lines[0].corners[0][1] < lines[1].corners[0][1]);
+    let kinds: Vec<Network> = asked.iter().map(|(network, _)| *network).collect();
+    assert_eq!(kinds, [Network::Detector, Network::Classifier, Network::Recogniser]);
+    assert_eq!(asked[1].1, [lines.len(), 3, 48, 192]);
 }

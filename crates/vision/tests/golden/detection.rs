@@ -1,8 +1,8 @@
 //! Detection heads against the reference pipeline, on made-up outputs.
 
-use armet_vision::Picture;
-use armet_vision::detect::{DetectError, Head, Output, Thresholds};
+use armet_vision::detect::{DetectError, Head, Thresholds};
 use armet_vision::presets::Preparation;
+use armet_vision::{Output, Picture, Tensor};
 
 use crate::common::{Generator, cases, numbers, sizes};
 
@@ -13,18 +13,16 @@ fn ratio(generator: &mut Generator) -> f32 {
     generator.next() as f32 / 16_777_216.0
 }
 
-type Tensor = (Vec<usize>, Vec<f32>);
-
 fn outputs(head: Head, generator: &mut Generator) -> Vec<Tensor> {
     if head == Head::Picodet {
         let cells = [8, 16, 32, 64].map(|stride| (WIDTH.div_ceil(stride) * HEIGHT.div_ceil(stride)) as usize);
-        let scores = cells
-            .map(|cells| (vec![1, cells, 3], (0..3 * cells).map(|_| ratio(generator)).collect::<Vec<_>>()));
-        let logits = cells.map(|cells| {
-            (
-                vec![1, cells, 32],
-                (0..32 * cells).map(|_| generator.below(4096) as f32 / 512.0 - 4.0).collect(),
-            )
+        let scores = cells.map(|cells| Tensor {
+            shape: vec![1, cells, 3],
+            data: (0..3 * cells).map(|_| ratio(generator)).collect(),
+        });
+        let logits = cells.map(|cells| Tensor {
+            shape: vec![1, cells, 32],
+            data: (0..32 * cells).map(|_| generator.below(4096) as f32 / 512.0 - 4.0).collect(),
         });
         return scores.into_iter().chain(logits).collect();
     }
@@ -43,14 +41,14 @@ fn outputs(head: Head, generator: &mut Generator) -> Vec<Tensor> {
     let columns = rows[0].len();
     if head == Head::Yolov8 {
         let data = (0..columns).flat_map(|column| rows.iter().map(move |row| row[column])).collect();
-        vec![(vec![1, columns, rows.len()], data)]
+        vec![Tensor { shape: vec![1, columns, rows.len()], data }]
     } else {
-        vec![(vec![1, rows.len(), columns], rows.concat())]
+        vec![Tensor { shape: vec![1, rows.len(), columns], data: rows.concat() }]
     }
 }
 
 fn views(tensors: &[Tensor]) -> Vec<Output<'_>> {
-    tensors.iter().map(|(shape, data)| Output { shape, data }).collect()
+    tensors.iter().map(Tensor::view).collect()
 }
 
 #[test]
@@ -60,7 +58,7 @@ fn heads_give_the_same_boxes() {
         let name = case["head"].as_str().unwrap();
         let head: Head = serde_json::from_value(case["head"].clone()).unwrap();
         let tensors = outputs(head, &mut Generator::new(case["seed"].as_u64().unwrap()));
-        let shapes: Vec<&[usize]> = tensors.iter().map(|(shape, _)| &shape[..]).collect();
+        let shapes: Vec<&[usize]> = tensors.iter().map(|tensor| &tensor.shape[..]).collect();
         assert_eq!(Head::guess(&shapes).unwrap(), if name == "yolov5" { Head::Yolov5 } else { head });
 
         let picture = Picture::filled(width, height, [0; 3]).unwrap();

@@ -4,4 +4,5 @@
 
 mod common;
 mod detection;
+mod faces;
 mod pictures;

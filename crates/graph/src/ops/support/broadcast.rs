@@ -1,15 +1,10 @@
 //! NumPy broadcasting: of dimensions while types are inferred, of elements while values are computed.
 
-use armet_tensor::{Shape, strides};
+use armet_tensor::{Shape, TensorError, strides};
 use smallvec::SmallVec;
 
+use crate::ops::movement::show;
 use crate::{Dim, EvaluateError, InferError};
-
-/// Dimensions as text, for messages.
-pub(crate) fn show(dims: &[Dim]) -> String {
-    let dims: Vec<String> = dims.iter().map(Dim::to_string).collect();
-    format!("[{}]", dims.join(","))
-}
 
 /// The dimensions that all of these broadcast to.
 ///
@@ -34,7 +29,7 @@ pub(crate) fn dims(operator: &str, all: &[&[Dim]]) -> Result<SmallVec<[Dim; 6]>,
 /// # Errors
 /// When it is too large to count.
 pub(crate) fn elements(shape: &Shape) -> Result<usize, EvaluateError> {
-    shape.checked_len().ok_or_else(|| EvaluateError::Invalid(format!("{shape} is too large for memory")))
+    shape.checked_len().ok_or_else(|| TensorError::TooLarge(shape.clone()).into())
 }
 
 /// A buffer for a result of this shape.
@@ -42,12 +37,15 @@ pub(crate) fn elements(shape: &Shape) -> Result<usize, EvaluateError> {
 /// # Errors
 /// When there is not that much memory.
 pub(crate) fn filled<T: Clone>(shape: &Shape, value: T) -> Result<Vec<T>, EvaluateError> {
-    let count = elements(shape)?;
+    let mut buffer = reserved(shape)?;
+    buffer.resize(elements(shape)?, value);
+    Ok(buffer)
+}
+
+/// An empty buffer with room for a result of this shape.
+fn reserved<T>(shape: &Shape) -> Result<Vec<T>, EvaluateError> {
     let mut buffer = Vec::new();
-    buffer
-        .try_reserve_exact(count)
-        .map_err(|_| EvaluateError::Invalid(format!("{shape} is too large for memory")))?;
-    buffer.resize(count, value);
+    buffer.try_reserve_exact(elements(shape)?).map_err(|_| TensorError::TooLarge(shape.clone()))?;
     Ok(buffer)
 }
 
@@ -63,12 +61,8 @@ pub(crate) fn expand<T: Clone>(values: Vec<T>, from: &[usize], to: &Shape) -> Re
         let from = Shape::new(from);
         return Err(EvaluateError::Invalid(format!("{from} does not broadcast to {to}")));
     }
-    let count = elements(to)?;
-    let mut result: Vec<T> = Vec::new();
-    result
-        .try_reserve_exact(count)
-        .map_err(|_| EvaluateError::Invalid(format!("{to} is too large for memory")))?;
-    if count == 0 {
+    let mut result: Vec<T> = reserved(to)?;
+    if elements(to)? == 0 {
         return Ok(result);
     }
     let lead = to.len() - from.len();

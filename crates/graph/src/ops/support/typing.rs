@@ -1,51 +1,8 @@
-//! Types of results from values and from other types: what `infer` and `evaluate` of operators share.
+//! Element types of inputs checked, types of results made: what operators share besides shapes.
 
-use armet_tensor::{ElementType, Shape};
-use smallvec::SmallVec;
+use armet_tensor::ElementType;
 
-use crate::{
-    Dim, EvaluateError, InferError, InferInput, InferInputs, Operator, TensorType, Value, ValueType,
-};
-
-/// Element type and shape of each result, by the operator's own inference on these very values: it checks the inputs,
-/// and what `evaluate` makes agrees with what `infer` promised.
-///
-/// # Errors
-/// As [`Operator::infer`], or when a result is too large to count.
-pub(crate) fn inferred(
-    operator: &dyn Operator,
-    inputs: &[Option<&Value>],
-) -> Result<Vec<(ElementType, Shape)>, EvaluateError> {
-    let types: SmallVec<[Option<ValueType>; 6]> =
-        inputs.iter().map(|v| v.and_then(Value::value_type)).collect();
-    let shown: SmallVec<[Option<InferInput<'_>>; 6]> = inputs
-        .iter()
-        .zip(&types)
-        .map(|(value, ty)| Some(InferInput { ty: ty.as_ref()?, value: (*value)?.tensor(), entries: None }))
-        .collect();
-    let results = operator.infer(&InferInputs(&shown))?;
-    results
-        .iter()
-        .map(|ty| {
-            let ty = ty.tensor().filter(|t| t.byte_len().is_some() || t.element == ElementType::String);
-            ty.and_then(|t| Some((t.element, t.shape()?))).ok_or_else(|| {
-                EvaluateError::Invalid(format!("a result of {} is too large for memory", operator.name()))
-            })
-        })
-        .collect()
-}
-
-/// The one result that most operators have.
-///
-/// # Errors
-/// As [`inferred`].
-pub(crate) fn inferred_one(
-    operator: &dyn Operator,
-    inputs: &[Option<&Value>],
-) -> Result<(ElementType, Shape), EvaluateError> {
-    let mut results = inferred(operator, inputs)?;
-    results.pop().ok_or_else(|| EvaluateError::Invalid(format!("{} has no result", operator.name())))
-}
+use crate::{Dim, InferError, InferInputs, TensorType, ValueType};
 
 /// The types of the only result.
 pub(crate) fn one(element: ElementType, dims: impl IntoIterator<Item = Dim>) -> Vec<ValueType> {
