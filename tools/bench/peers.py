@@ -4,14 +4,15 @@
 Every engine runs in a process of its own, in turn, round after round, and the order is reversed every other round, so
 that a drift of the machine's speed hits all alike. A round's figure is that process's median milliseconds per inference
 after warm-up; ratios are paired by round and their median is reported. All engines get the same number of threads, are
-asked for float32 precision, and get the same inputs: numbers that depend only on the shape. The time to load and compile,
-the first inference and the growth of resident memory start after the engine's own libraries are in memory.
+asked for float32 precision, and get the same inputs: the files given, otherwise numbers that depend only on the shape.
+The time to load and compile, the first inference and the growth of resident memory start after the engine's own libraries
+are in memory.
 
   peers.py MODEL [--engines armet,ort,openvino] [--threads 1] [--rounds 5] [--seconds 1.0]
-           [--shape input=1,3,640,640 ...] [--armet PROGRAM] [--json FILE]
+           [--shape input=1,3,640,640 ...] [--input NAME=FILE.npy ...] [--armet PROGRAM] [--json FILE]
 
-`armet` is timed by `armet bench MODEL --threads N --seconds S --json [--shape ...]`. The others need numpy and their own
-Python package. An engine that cannot run the model is reported with its reason and left out of the ratios.
+`armet` is timed by `armet bench MODEL --threads N --seconds S --json [--shape ...] [--input ...]`. The others need numpy
+and their own Python package. An engine that cannot run the model is reported with its reason and left out of the ratios.
 """
 import argparse
 import json
@@ -36,30 +37,42 @@ def value(shape, dtype):
     return (steps / 255.0 if dtype.kind == "f" else steps % 2).astype(dtype).reshape(shape)
 
 
-def fixed(shape, name, shapes):
-    return shapes.get(name, [d if isinstance(d, int) and d > 0 else 1 for d in shape])
+class Inputs:
+    """What the command line says of the model's inputs."""
+
+    def __init__(self, shapes, files):
+        import numpy as np
+        self.arrays = {name: np.load(path) for name, path in (text.rsplit("=", 1) for text in files)}
+        self.shapes = {name: [int(d) for d in sizes.split(",") if d] for name, sizes in (text.rsplit("=", 1) for text in shapes)}
+        self.shapes |= {name: list(array.shape) for name, array in self.arrays.items()}
+
+    def shape(self, name, declared):
+        return self.shapes.get(name, [d if isinstance(d, int) and d > 0 else 1 for d in declared])
+
+    def value(self, name, declared, dtype):
+        return self.arrays[name] if name in self.arrays else value(self.shape(name, declared), dtype)
 
 
-def load_ort(model, threads, shapes):
+def load_ort(model, threads, inputs):
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads, options.log_severity_level = threads, 1, 4
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    feed = {i.name: value(fixed(i.shape, i.name, shapes), TYPES[i.type]) for i in session.get_inputs()}
+    feed = {i.name: inputs.value(i.name, i.shape, TYPES[i.type]) for i in session.get_inputs()}
     return lambda: session.run(None, feed)
 
 
-def load_openvino(model, threads, shapes):
+def load_openvino(model, threads, inputs):
     import openvino
     core = openvino.Core()
     network = core.read_model(model)
     known = lambda i: [d.get_length() if d.is_static else -1 for d in i.partial_shape]
-    network.reshape({i: openvino.PartialShape(fixed(known(i), i.any_name, shapes)) for i in network.inputs})
+    network.reshape({i: openvino.PartialShape(inputs.shape(i.any_name, known(i))) for i in network.inputs})
     settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
     compiled = core.compile_model(network, "CPU", settings)
     request = compiled.create_infer_request()
     for i in compiled.inputs:
-        request.set_tensor(i, openvino.Tensor(value(list(i.shape), i.element_type.to_dtype())))
+        request.set_tensor(i, openvino.Tensor(inputs.value(i.any_name, list(i.shape), i.element_type.to_dtype())))
     return request.infer
 
 
@@ -68,11 +81,10 @@ def resident_kib():
         return int(next(line.split()[1] for line in status if line.startswith("VmRSS")))
 
 
-def worker(engine, model, threads, seconds, shapes):
-    import numpy  # noqa: F401
+def worker(engine, model, threads, seconds, inputs):
     __import__(IMPORTS[engine])
     before, start = resident_kib(), time.perf_counter()
-    run = globals()["load_" + engine](model, threads, shapes)
+    run = globals()["load_" + engine](model, threads, inputs)
     loaded = time.perf_counter()
     run()
     first = time.perf_counter()
@@ -90,6 +102,7 @@ def worker(engine, model, threads, seconds, shapes):
 def once(engine, arguments):
     common = [arguments.model, "--threads", str(arguments.threads), "--seconds", str(arguments.seconds)]
     common += [word for shape in arguments.shape for word in ("--shape", shape)]
+    common += [word for file in arguments.input for word in ("--input", file)]
     own = [arguments.armet, "bench", "--json"] if engine == "armet" else [sys.executable, __file__, "--worker", engine]
     environment = dict(os.environ, OMP_NUM_THREADS=str(arguments.threads))
     process = subprocess.run(own + common, capture_output=True, text=True, timeout=600, env=environment, check=False)
@@ -107,14 +120,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=1,3,224,224")
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy")
     parser.add_argument("--armet", default="target/release/armet")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
-        pairs = (shape.rsplit("=", 1) for shape in arguments.shape)
-        shapes = {name: [int(d) for d in sizes.split(",") if d] for name, sizes in pairs}
-        worker(arguments.worker, arguments.model, arguments.threads, arguments.seconds, shapes)
+        inputs = Inputs(arguments.shape, arguments.input)
+        worker(arguments.worker, arguments.model, arguments.threads, arguments.seconds, inputs)
         return 0
     engines, rounds, failed = arguments.engines.split(","), {}, {}
     for turn in range(arguments.rounds):

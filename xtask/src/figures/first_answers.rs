@@ -198,12 +198,8 @@ fn peers(bench: &Bench<'_>, id: &str, meta: &agreement::Meta) -> Result<Value> {
     ]);
     python.arg("--rounds").arg(bench.rounds.to_string()).arg("--seconds").arg(bench.seconds.to_string());
     python.arg("--armet").arg(&bench.armet).arg("--json").arg(&report);
-    let case =
-        meta.cases.get("random").or_else(|| meta.cases.values().next()).context("a reference has a case")?;
-    for input in &case.inputs {
-        let moves = case.stream.as_ref().is_some_and(|stream| stream.each_step.contains(&input.name));
-        let shape: Vec<String> = input.shape[usize::from(moves)..].iter().map(ToString::to_string).collect();
-        python.arg("--shape").arg(format!("{}={}", input.name, shape.join(",")));
+    for (name, path) in agreement::some_inputs(bench, id, meta)? {
+        python.arg("--input").arg(format!("{name}={}", path.display()));
     }
     complain(output(python)?.trim_end());
     let report: Value = serde_json::from_str(&fs::read_to_string(&report)?)?;
