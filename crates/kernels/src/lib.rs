@@ -5,6 +5,8 @@
 //! slices and sizes, an [`isa::Isas`] when something is chosen, and a [`threads::Team`] when something runs.
 
 mod aligned;
+pub mod conv;
+pub(crate) mod depthwise;
 mod dispatch;
 pub mod elementwise;
 pub mod epilogue;

@@ -8,7 +8,7 @@
 
 use super::pack::Panels;
 use super::tile::Tile;
-use crate::epilogue::{Finisher, TileEpilogue};
+use crate::epilogue::Finisher;
 use crate::threads::Team;
 use std::ptr;
 
@@ -63,25 +63,37 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// `most_tiles` bounds the tiles of one task.
-    pub(crate) fn new(tiles: usize, panels: Panels, threads: usize, most_tiles: usize) -> Tasks {
-        let weights = panels.len() * size_of::<f32>();
+    /// Tasks for the panels of all `groups`, which follow each other; `most_tiles` bounds the tiles of one task.
+    pub(crate) fn new(
+        tiles: usize,
+        panels: Panels,
+        groups: usize,
+        threads: usize,
+        most_tiles: usize,
+    ) -> Tasks {
+        let weights = panels.len() * groups * size_of::<f32>();
+        let panel_count = panels.count() * groups;
         let tile_bytes = panels.kernel.rows() * panels.k.max(1) * size_of::<f32>();
         let near = if weights <= NEAR_WEIGHTS { GROUP } else { (NEAR_ROWS / tile_bytes).max(GROUP) };
         let mut tiles_per_task = near.min(tiles).min(most_tiles).max(1);
-        let mut panels_per_task = panels.count().max(1);
+        let mut panels_per_task = panel_count.max(1);
         if threads > 1 {
             let wanted = threads * 4;
-            let groups = tiles.div_ceil(tiles_per_task).max(1);
-            if groups < wanted {
-                panels_per_task = panels.count().div_ceil(wanted.div_ceil(groups)).max(1);
-                let chunks = panels.count().div_ceil(panels_per_task).max(1);
-                if groups * chunks < wanted {
+            let row_groups = tiles.div_ceil(tiles_per_task).max(1);
+            if row_groups < wanted {
+                panels_per_task = panel_count.div_ceil(wanted.div_ceil(row_groups)).max(1);
+                let chunks = panel_count.div_ceil(panels_per_task).max(1);
+                if row_groups * chunks < wanted {
                     tiles_per_task = tiles.div_ceil(wanted.div_ceil(chunks)).max(1).min(tiles_per_task);
                 }
             }
         }
-        Tasks { tiles, tiles_per_task, panels: panels.count(), panels_per_task }
+        Tasks { tiles, tiles_per_task, panels: panel_count, panels_per_task }
+    }
+
+    /// The most tiles of one task.
+    pub(crate) fn tiles_per_task(self) -> usize {
+        self.tiles_per_task
     }
 
     pub(crate) fn count(self) -> usize {
@@ -104,7 +116,8 @@ impl Tasks {
 pub(crate) enum RowSource<'a> {
     /// Row `r` of tap `t` is at `start + offsets[t] + r * stride`.
     Strided { start: *const f32, stride: usize, offsets: &'a [usize] },
-    /// Tile `i` of the task finds its pointers from `rows + i * pitch` on: for each tap one per row of the tile.
+    /// Tile `i` of the range finds its pointers from `rows + i * pitch` on: for each tap one per row of the tile, to which
+    /// `offset` floats are added.
     Indirect { rows: *const *const f32, pitch: usize, taps: usize, offset: usize },
 }
 
@@ -117,8 +130,11 @@ pub(crate) struct Product<'a> {
     pub(crate) tiles: RowTiles,
     /// Products per tap; times the number of taps it is `panels.k`.
     pub(crate) depth: usize,
+    /// The output's first column and, of the rows, `first_row`.
     pub(crate) c: *mut f32,
     pub(crate) c_stride: usize,
+    /// The row of the finisher's output at which this product's first row is.
+    pub(crate) first_row: usize,
     /// The column of the finisher's output at which this product's first column is.
     pub(crate) first_column: usize,
     pub(crate) finisher: &'a Finisher<'a>,
@@ -133,8 +149,8 @@ impl Product<'_> {
     ///
     /// # Safety
     /// The machine has the kernel's instruction set. `weights` are the panels; `source` gives readable rows of `depth`
-    /// floats for each tap of each of these tiles; `c` is the output that the finisher was checked against, shifted by
-    /// `first_column`, and nobody else uses these tiles of it.
+    /// floats for each tap of each of these tiles; `c` is the output that the finisher was checked against, from
+    /// `first_row` and `first_column` on, and nobody else uses these tiles of it.
     pub(crate) unsafe fn run(
         &self,
         tiles: std::ops::Range<usize>,
@@ -162,6 +178,7 @@ impl Product<'_> {
             }
             for (position, tile) in tiles.clone().enumerate() {
                 let row = self.tiles.start(tile);
+                let (out_row, out_column) = (self.first_row + row, self.first_column + column);
                 let rows = self.tiles.rows(tile);
                 let (kernels, a, a_stride, offsets, pointers, rows_offset) = match source {
                     RowSource::Strided { start, stride, offsets } => {
@@ -186,7 +203,7 @@ impl Product<'_> {
                     c,
                     c_stride: self.c_stride,
                     columns,
-                    epilogue: self.tile_epilogue(row, column),
+                    epilogue: self.finisher.tile(out_row, out_column),
                     prefetch: next.wrapping_add(ahead),
                     prefetch_lines: if ahead < fetch_end { lines } else { 0 },
                 };
@@ -195,14 +212,10 @@ impl Product<'_> {
                 // and vectors; `Kernel` is only made for available instruction sets.
                 unsafe {
                     kernels[rows - 1][vectors - 1](&tile);
-                    self.finisher.finish(c, self.c_stride, row, self.first_column + column, rows, columns);
+                    self.finisher.finish(c, self.c_stride, out_row, out_column, rows, columns);
                 }
             }
         }
-    }
-
-    fn tile_epilogue(&self, row: usize, column: usize) -> TileEpilogue {
-        self.finisher.tile(row, self.first_column + column)
     }
 }
 
@@ -216,7 +229,7 @@ pub(crate) unsafe fn run_strided(team: &Team, product: &Product<'_>, a: *const f
     // SAFETY: what it points to is only read.
     unsafe impl Sync for Shared {}
 
-    let tasks = Tasks::new(product.tiles.count(), product.panels, team.threads(), usize::MAX);
+    let tasks = Tasks::new(product.tiles.count(), product.panels, 1, team.threads(), usize::MAX);
     let shared = Shared(a);
     let shared = &shared;
     team.run(tasks.count(), &|task| {

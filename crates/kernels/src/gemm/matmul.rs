@@ -165,6 +165,7 @@ impl MatMul {
             depth: panels.k,
             c,
             c_stride: c_row_stride,
+            first_row: 0,
             first_column: 0,
             finisher: &finisher,
         };
@@ -172,7 +173,7 @@ impl MatMul {
             // SAFETY: `run` checked A and C, the finisher the epilogue; the panels were packed above.
             unsafe { run_strided(team, &product, a_data.as_ptr(), a_stride) };
         } else {
-            let tasks = Tasks::new(product.tiles.count(), panels, 1, usize::MAX);
+            let tasks = Tasks::new(product.tiles.count(), panels, 1, 1, usize::MAX);
             for task in 0..tasks.count() {
                 let (tiles, chunk) = tasks.ranges(task);
                 let source = RowSource::Strided { start: a_data.as_ptr(), stride: a_stride, offsets: &[0] };

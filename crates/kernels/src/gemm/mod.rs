@@ -23,7 +23,7 @@ pub(crate) mod reference;
 mod scalar;
 pub(crate) mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod tile;
 
 pub use matmul::{MatMul, MatMulOperand};
@@ -65,6 +65,7 @@ pub fn gemm(
         depth: k,
         c,
         c_stride: c_row_stride,
+        first_row: 0,
         first_column: 0,
         finisher: &finisher,
     };

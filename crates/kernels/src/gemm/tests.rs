@@ -28,10 +28,6 @@ impl Random {
     pub(crate) fn floats(&mut self, count: usize) -> Vec<f32> {
         (0..count).map(|_| self.float()).collect()
     }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.bits() >> 33) as usize % bound.max(1)
-    }
 }
 
 /// The instruction sets of the table's entries that this machine has, each as what may be chosen from.

@@ -4,15 +4,13 @@
 
 use super::{Operation, Vector};
 use std::arch::x86_64::{
-    __m256, __m256i, _CMP_LT_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _MM_FROUND_TO_NEG_INF,
-    _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_max_ps, _mm_max_ss, _mm_movehdup_ps, _mm_movehl_ps,
-    _mm256_add_epi32, _mm256_add_ps, _mm256_and_ps, _mm256_and_si256, _mm256_andnot_ps, _mm256_blendv_ps,
-    _mm256_castps_si256, _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_cmp_ps, _mm256_cmpgt_epi32,
-    _mm256_cvtepi32_ps, _mm256_cvtps_epi32, _mm256_div_ps, _mm256_extractf128_ps, _mm256_fmadd_ps,
-    _mm256_loadu_ps, _mm256_maskload_ps, _mm256_maskstore_ps, _mm256_max_ps, _mm256_min_ps, _mm256_mul_ps,
-    _mm256_or_ps, _mm256_or_si256, _mm256_round_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setr_epi32,
-    _mm256_slli_epi32, _mm256_sqrt_ps, _mm256_srai_epi32, _mm256_srli_epi32, _mm256_storeu_ps,
-    _mm256_sub_epi32, _mm256_sub_ps, _mm256_xor_ps,
+    __m256, __m256i, _CMP_LT_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _mm256_add_epi32,
+    _mm256_add_ps, _mm256_and_ps, _mm256_and_si256, _mm256_andnot_ps, _mm256_blendv_ps, _mm256_castps_si256,
+    _mm256_castsi256_ps, _mm256_cmp_ps, _mm256_cmpgt_epi32, _mm256_cvtepi32_ps, _mm256_cvtps_epi32,
+    _mm256_div_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_maskload_ps, _mm256_maskstore_ps, _mm256_max_ps,
+    _mm256_min_ps, _mm256_mul_ps, _mm256_or_ps, _mm256_or_si256, _mm256_round_ps, _mm256_set1_epi32,
+    _mm256_set1_ps, _mm256_setr_epi32, _mm256_slli_epi32, _mm256_srai_epi32, _mm256_srli_epi32,
+    _mm256_storeu_ps, _mm256_sub_epi32, _mm256_sub_ps, _mm256_xor_ps,
 };
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -88,6 +86,7 @@ impl Neg for F32x8 {
 // SAFETY: masked loads and stores touch only the lanes of their mask; the rest is arithmetic.
 unsafe impl Vector for F32x8 {
     const LANES: usize = 8;
+    const HAS_MASKS: bool = false;
     type Mask = __m256;
 
     #[inline(always)]
@@ -155,21 +154,9 @@ unsafe impl Vector for F32x8 {
     }
 
     #[inline(always)]
-    fn sqrt(self) -> Self {
-        // SAFETY: an F32x8 only exists where AVX2 does.
-        F32x8(unsafe { _mm256_sqrt_ps(self.0) })
-    }
-
-    #[inline(always)]
     fn round(self) -> Self {
         // SAFETY: an F32x8 only exists where AVX2 does.
         F32x8(unsafe { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self.0) })
-    }
-
-    #[inline(always)]
-    fn floor(self) -> Self {
-        // SAFETY: an F32x8 only exists where AVX2 does.
-        F32x8(unsafe { _mm256_round_ps::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(self.0) })
     }
 
     #[inline(always)]
@@ -214,25 +201,5 @@ unsafe impl Vector for F32x8 {
     fn select(mask: __m256, yes: Self, no: Self) -> Self {
         // SAFETY: an F32x8 only exists where AVX2 does.
         F32x8(unsafe { _mm256_blendv_ps(no.0, yes.0, mask) })
-    }
-
-    #[inline(always)]
-    fn sum(self) -> f32 {
-        // SAFETY: an F32x8 only exists where AVX2 does.
-        unsafe {
-            let four = _mm_add_ps(_mm256_castps256_ps128(self.0), _mm256_extractf128_ps::<1>(self.0));
-            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
-        }
-    }
-
-    #[inline(always)]
-    fn maximum(self) -> f32 {
-        // SAFETY: an F32x8 only exists where AVX2 does.
-        unsafe {
-            let four = _mm_max_ps(_mm256_castps256_ps128(self.0), _mm256_extractf128_ps::<1>(self.0));
-            let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
-            _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)))
-        }
     }
 }

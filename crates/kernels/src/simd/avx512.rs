@@ -4,12 +4,11 @@
 
 use super::{Operation, Vector};
 use std::arch::x86_64::{
-    __m512, __mmask16, _CMP_LT_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _MM_FROUND_TO_NEG_INF,
-    _mm512_abs_ps, _mm512_add_ps, _mm512_and_ps, _mm512_castsi512_ps, _mm512_cmp_ps_mask, _mm512_div_ps,
-    _mm512_fmadd_ps, _mm512_fnmadd_ps, _mm512_getexp_ps, _mm512_getmant_ps, _mm512_loadu_ps,
-    _mm512_mask_blend_ps, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_max_ps, _mm512_min_ps,
-    _mm512_mul_ps, _mm512_or_ps, _mm512_rcp14_ps, _mm512_reduce_add_ps, _mm512_reduce_max_ps,
-    _mm512_roundscale_ps, _mm512_scalef_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_sqrt_ps,
+    __m512, __mmask16, _CMP_LT_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _mm512_abs_ps,
+    _mm512_add_ps, _mm512_and_ps, _mm512_castsi512_ps, _mm512_cmp_ps_mask, _mm512_div_ps, _mm512_fmadd_ps,
+    _mm512_fnmadd_ps, _mm512_getexp_ps, _mm512_getmant_ps, _mm512_loadu_ps, _mm512_mask_blend_ps,
+    _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_or_ps,
+    _mm512_rcp14_ps, _mm512_roundscale_ps, _mm512_scalef_ps, _mm512_set1_epi32, _mm512_set1_ps,
     _mm512_storeu_ps, _mm512_sub_ps, _mm512_xor_ps,
 };
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -83,6 +82,7 @@ impl Neg for F32x16 {
 // SAFETY: masked loads and stores touch only the lanes of their mask; the rest is arithmetic.
 unsafe impl Vector for F32x16 {
     const LANES: usize = 16;
+    const HAS_MASKS: bool = true;
     type Mask = __mmask16;
 
     #[inline(always)]
@@ -150,21 +150,9 @@ unsafe impl Vector for F32x16 {
     }
 
     #[inline(always)]
-    fn sqrt(self) -> Self {
-        // SAFETY: an F32x16 only exists where AVX-512 does.
-        F32x16(unsafe { _mm512_sqrt_ps(self.0) })
-    }
-
-    #[inline(always)]
     fn round(self) -> Self {
         // SAFETY: an F32x16 only exists where AVX-512 does.
         F32x16(unsafe { _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self.0) })
-    }
-
-    #[inline(always)]
-    fn floor(self) -> Self {
-        // SAFETY: an F32x16 only exists where AVX-512 does.
-        F32x16(unsafe { _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(self.0) })
     }
 
     #[inline(always)]
@@ -204,17 +192,5 @@ unsafe impl Vector for F32x16 {
     fn select(mask: __mmask16, yes: Self, no: Self) -> Self {
         // SAFETY: an F32x16 only exists where AVX-512 does.
         F32x16(unsafe { _mm512_mask_blend_ps(mask, no.0, yes.0) })
-    }
-
-    #[inline(always)]
-    fn sum(self) -> f32 {
-        // SAFETY: an F32x16 only exists where AVX-512 does.
-        unsafe { _mm512_reduce_add_ps(self.0) }
-    }
-
-    #[inline(always)]
-    fn maximum(self) -> f32 {
-        // SAFETY: an F32x16 only exists where AVX-512 does.
-        unsafe { _mm512_reduce_max_ps(self.0) }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) unsafe trait Vector:
 {
     /// How many floats it holds.
     const LANES: usize;
+    /// Whether partial loads and stores are as fast as whole ones.
+    const HAS_MASKS: bool;
     /// One truth value per lane.
     type Mask: Copy;
 
@@ -79,12 +81,8 @@ pub(crate) unsafe trait Vector:
     fn abs(self) -> Self;
     /// The magnitude of `self` with the sign of `sign`.
     fn copy_sign(self, sign: Self) -> Self;
-    /// The square root.
-    fn sqrt(self) -> Self;
     /// To the nearest whole number, halves to the even one.
     fn round(self) -> Self;
-    /// To the next whole number below.
-    fn floor(self) -> Self;
     /// `1 / self` within 2 units in the last place, for finite results and `self` not near the ends of the range.
     fn reciprocal(self) -> Self;
     /// `self` times two to the power `exponent`, a vector of whole numbers from -252 to 254.
@@ -96,10 +94,6 @@ pub(crate) unsafe trait Vector:
     fn less(self, other: Self) -> Self::Mask;
     /// `yes` where `mask` holds, otherwise `no`.
     fn select(mask: Self::Mask, yes: Self, no: Self) -> Self;
-    /// The sum of the lanes.
-    fn sum(self) -> f32;
-    /// The greatest of the lanes, none of them not a number.
-    fn maximum(self) -> f32;
 }
 
 /// An algorithm over any [`Vector`], with its arguments.
@@ -136,9 +130,4 @@ pub(crate) fn dispatch<O: Operation>(isas: Isas, operation: O) -> O::Output {
     }
     // SAFETY: every machine has scalar code.
     unsafe { operation.run::<scalar::F32x1>() }
-}
-
-/// The instruction set that [`dispatch`] picks.
-pub(crate) fn dispatched(isas: Isas) -> Isa {
-    [Isa::Avx512, Isa::Avx2, Isa::Neon].into_iter().find(|&isa| isas.has(isa)).unwrap_or(Isa::Scalar)
 }

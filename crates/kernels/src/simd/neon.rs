@@ -4,11 +4,11 @@
 
 use super::{Operation, Vector};
 use std::arch::aarch64::{
-    float32x4_t, uint32x4_t, vabsq_f32, vaddq_f32, vaddq_s32, vaddvq_f32, vandq_u32, vbslq_f32, vcltq_f32,
+    float32x4_t, uint32x4_t, vabsq_f32, vaddq_f32, vaddq_s32, vandq_u32, vbslq_f32, vcltq_f32,
     vcvtnq_s32_f32, vcvtq_f32_s32, vdivq_f32, vdupq_n_f32, vdupq_n_s32, vdupq_n_u32, vfmaq_f32, vld1q_f32,
-    vmaxq_f32, vmaxvq_f32, vminq_f32, vmulq_f32, vnegq_f32, vorrq_u32, vreinterpretq_f32_s32,
-    vreinterpretq_f32_u32, vreinterpretq_s32_u32, vreinterpretq_u32_f32, vrndmq_f32, vrndnq_f32, vshlq_n_s32,
-    vshrq_n_s32, vshrq_n_u32, vsqrtq_f32, vst1q_f32, vsubq_f32, vsubq_s32,
+    vmaxq_f32, vminq_f32, vmulq_f32, vnegq_f32, vorrq_u32, vreinterpretq_f32_s32, vreinterpretq_f32_u32,
+    vreinterpretq_s32_u32, vreinterpretq_u32_f32, vrndnq_f32, vshlq_n_s32, vshrq_n_s32, vshrq_n_u32,
+    vst1q_f32, vsubq_f32, vsubq_s32,
 };
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -74,6 +74,7 @@ impl Neg for F32x4 {
 // SAFETY: partial loads and stores go through an array and copy `count` floats; the rest is arithmetic.
 unsafe impl Vector for F32x4 {
     const LANES: usize = 4;
+    const HAS_MASKS: bool = false;
     type Mask = uint32x4_t;
 
     #[inline(always)]
@@ -149,21 +150,9 @@ unsafe impl Vector for F32x4 {
     }
 
     #[inline(always)]
-    fn sqrt(self) -> Self {
-        // SAFETY: an F32x4 only exists where Advanced SIMD does.
-        F32x4(unsafe { vsqrtq_f32(self.0) })
-    }
-
-    #[inline(always)]
     fn round(self) -> Self {
         // SAFETY: an F32x4 only exists where Advanced SIMD does.
         F32x4(unsafe { vrndnq_f32(self.0) })
-    }
-
-    #[inline(always)]
-    fn floor(self) -> Self {
-        // SAFETY: an F32x4 only exists where Advanced SIMD does.
-        F32x4(unsafe { vrndmq_f32(self.0) })
     }
 
     #[inline(always)]
@@ -208,17 +197,5 @@ unsafe impl Vector for F32x4 {
     fn select(mask: uint32x4_t, yes: Self, no: Self) -> Self {
         // SAFETY: an F32x4 only exists where Advanced SIMD does.
         F32x4(unsafe { vbslq_f32(mask, yes.0, no.0) })
-    }
-
-    #[inline(always)]
-    fn sum(self) -> f32 {
-        // SAFETY: an F32x4 only exists where Advanced SIMD does.
-        unsafe { vaddvq_f32(self.0) }
-    }
-
-    #[inline(always)]
-    fn maximum(self) -> f32 {
-        // SAFETY: an F32x4 only exists where Advanced SIMD does.
-        unsafe { vmaxvq_f32(self.0) }
     }
 }

@@ -60,6 +60,7 @@ fn power_of_two(exponent: i32) -> f32 {
 // SAFETY: reads and writes exactly the floats that the trait's functions name.
 unsafe impl Vector for F32x1 {
     const LANES: usize = 1;
+    const HAS_MASKS: bool = true;
     type Mask = bool;
 
     #[inline(always)]
@@ -119,21 +120,11 @@ unsafe impl Vector for F32x1 {
     }
 
     #[inline(always)]
-    fn sqrt(self) -> Self {
-        F32x1(self.0.sqrt())
-    }
-
-    #[inline(always)]
     fn round(self) -> Self {
         // Adding and taking away 2^23 leaves the nearest whole number; greater numbers are whole already.
         let whole = 8_388_608.0_f32;
         let rounded = (self.0.abs() + whole) - whole;
         F32x1(if self.0.abs() < whole { rounded.copysign(self.0) } else { self.0 })
-    }
-
-    #[inline(always)]
-    fn floor(self) -> Self {
-        F32x1(self.0.floor())
     }
 
     #[inline(always)]
@@ -164,15 +155,5 @@ unsafe impl Vector for F32x1 {
     #[inline(always)]
     fn select(mask: bool, yes: Self, no: Self) -> Self {
         if mask { yes } else { no }
-    }
-
-    #[inline(always)]
-    fn sum(self) -> f32 {
-        self.0
-    }
-
-    #[inline(always)]
-    fn maximum(self) -> f32 {
-        self.0
     }
 }

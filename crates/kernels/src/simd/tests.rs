@@ -44,13 +44,9 @@ impl Operation for Every {
                 same(x.abs(), a.abs(), "abs", a, b);
                 same(x.copy_sign(y), a.copysign(b), "copy_sign", a, b);
                 same(x.round(), a.round_ties_even(), "round", a, b);
-                same(x.floor(), a.floor(), "floor", a, b);
                 same(V::select(x.less(y), x, y), if a < b { a } else { b }, "select", a, b);
                 if b != 0.0 {
                     same(x / y, a / b, "div", a, b);
-                }
-                if a >= 0.0 {
-                    same(x.sqrt(), a.sqrt(), "sqrt", a, b);
                 }
             }
         }
@@ -112,22 +108,18 @@ impl Operation for Partial {
         let source: Vec<f32> = (1..=V::LANES).map(|lane| lane as f32).collect();
         for count in 0..=V::LANES {
             let mut target = vec![-1.0_f32; V::LANES + 1];
-            // SAFETY: the source has a whole vector, the target one more, and the caller of `run` vouches for the
+            // SAFETY: the source has a whole vector, the targets as much and more, and the caller of `run` vouches for the
             // instruction set.
-            let (sum, maximum) = unsafe {
+            unsafe {
                 let vector = V::load_partial(source[..count].as_ptr(), count);
                 vector.store_partial(target.as_mut_ptr(), count);
-                (vector.sum(), vector.maximum())
-            };
-            assert_eq!(sum as usize, count * (count + 1) / 2, "other lanes are zero");
-            assert_eq!(maximum as usize, count);
+                let mut lanes = vec![-1.0_f32; V::LANES];
+                vector.store(lanes.as_mut_ptr());
+                assert!(lanes[count..].iter().all(|&lane| lane == 0.0), "other lanes are zero");
+            }
             assert_eq!(target[..count], source[..count]);
             assert!(target[count..].iter().all(|&guard| guard == -1.0));
         }
-        // SAFETY: the source has a whole vector, and the caller of `run` vouches for the instruction set.
-        let whole = unsafe { V::load(source.as_ptr()) };
-        assert_eq!(whole.sum() as usize, V::LANES * (V::LANES + 1) / 2);
-        assert_eq!(whole.maximum() as usize, V::LANES);
     }
 }
 
