@@ -21,4 +21,5 @@ pub use broadcast::Broadcast;
 pub use cast::{CastTo, cast, cast_to_bool};
 pub use chain::{Chain, ChainError, Source, Step};
 pub use number::{Integer, Number};
+pub(crate) use unary::block;
 pub use unary::{NumberUnary, Unary, unary, unary_in_place, unary_number};

@@ -104,6 +104,11 @@ impl Resize {
         if y.is_empty() {
             return;
         }
+        if self.axes.iter().all(|(_, table)| table.taps == 1) {
+            let extrapolation = self.extrapolation.to_ne_bytes();
+            self.run_nearest(team, 4, &extrapolation, bytemuck::cast_slice(x), bytemuck::cast_slice_mut(y));
+            return;
+        }
         match self.axes.as_slice() {
             [] => y.copy_from_slice(x),
             [(axis, columns)] => {
