@@ -175,11 +175,18 @@ impl BinaryKind {
     }
 }
 
-/// Shifts by as many bits as the type has, or more, leave nothing.
+/// Shifts out of the type's bits, or by a negative number, leave nothing but the sign when they go right.
 fn shift(a: i128, by: i128, bits: usize, left: bool) -> i128 {
     match u32::try_from(by) {
-        Ok(by) if (by as usize) < bits => if left { a << by } else { a >> by },
-        _ => 0,
+        Ok(by) if (by as usize) < bits => {
+            if left {
+                a << by
+            } else {
+                a >> by
+            }
+        }
+        _ if left => 0,
+        _ => a.signum().min(0),
     }
 }
 

@@ -95,7 +95,14 @@ impl Operator for Cast {
             (from, to) if from == to => x.clone(),
             (ElementType::String, to) => from_strings(x, to)?,
             (_, ElementType::String) => Tensor::from_strings(shape, to_strings(x)?)?,
-            (from, to) if from.is_float() => numbers::from_f64(to, shape, &numbers::to_f64(x)?)?,
+            // Integers of less than a byte wrap.
+            (from, to) if from.is_float() && to.is_integer() && to.byte_size().is_none() => {
+                let values: Vec<i128> = numbers::to_f64(x)?.into_iter().map(|v| v as i128).collect();
+                numbers::from_i128(to, shape, &values)?
+            }
+            (from, to) if from.is_float() => {
+                numbers::from_f64_saturating(to, shape, &numbers::to_f64(x)?, self.saturate)?
+            }
             // Rounded once: by way of a double the last bit may differ.
             (_, ElementType::F32) => {
                 let values: Vec<f32> = numbers::to_i128(x)?.into_iter().map(|v| v as f32).collect();

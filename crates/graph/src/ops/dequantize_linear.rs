@@ -32,7 +32,7 @@ impl Operator for DequantizeLinear {
     }
 
     fn infer(&self, inputs: &InferInputs<'_>) -> Result<Vec<ValueType>, InferError> {
-        typing::element(inputs, 0, NAME, ElementType::is_integer)?;
+        typing::element(inputs, 0, NAME, |e| e.is_integer() || (e.is_float() && e.bits() <= 8))?;
         typing::same_elements(inputs, NAME, &[0, 2])?;
         let mut ty = inputs.tensor(0)?.clone();
         ty.element = typing::element(inputs, 1, NAME, ElementType::is_float)?;

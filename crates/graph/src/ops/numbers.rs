@@ -5,6 +5,8 @@ use half::{bf16, f16};
 
 use crate::EvaluateError;
 
+mod small_floats;
+
 fn unsupported(element: ElementType) -> EvaluateError {
     EvaluateError::ElementType { operator: "conversion", element }
 }
@@ -42,6 +44,17 @@ pub fn to_f64(tensor: &Tensor) -> Result<Vec<f64>, EvaluateError> {
         ElementType::F64 => tensor.expect::<f64>().into_owned(),
         ElementType::F16 => tensor.expect::<f16>().iter().map(|v| v.to_f64()).collect(),
         ElementType::Bf16 => tensor.expect::<bf16>().iter().map(|v| v.to_f64()).collect(),
+        element if element.is_float() => {
+            let decode = |code| small_floats::decode(element, code).ok_or_else(|| unsupported(element));
+            if element.bits() == 4 {
+                unpack(tensor, 4, false)
+                    .into_iter()
+                    .map(|code| decode(code as u8))
+                    .collect::<Result<_, _>>()?
+            } else {
+                tensor.bytes().iter().map(|&code| decode(code)).collect::<Result<_, _>>()?
+            }
+        }
         _ => to_i128(tensor)?.into_iter().map(|v| v as f64).collect(),
     })
 }
@@ -73,7 +86,8 @@ pub fn to_i128(tensor: &Tensor) -> Result<Vec<i128>, EvaluateError> {
     })
 }
 
-/// A tensor of these numbers: rounded to the nearest for floats, truncated and saturated for integers.
+/// A tensor of these numbers: rounded to the nearest for floats, truncated and saturated for integers. Floats of 8 and
+/// 4 bits saturate too.
 ///
 /// # Errors
 /// For text and complex numbers, or a count that does not fit the shape.
@@ -81,6 +95,19 @@ pub fn from_f64(
     element: ElementType,
     shape: impl Into<Shape>,
     values: &[f64],
+) -> Result<Tensor, EvaluateError> {
+    from_f64_saturating(element, shape, values, true)
+}
+
+/// As [`from_f64`]; without `saturate`, numbers beyond the range of 8-bit floats become infinity or NaN.
+///
+/// # Errors
+/// As [`from_f64`].
+pub fn from_f64_saturating(
+    element: ElementType,
+    shape: impl Into<Shape>,
+    values: &[f64],
+    saturate: bool,
 ) -> Result<Tensor, EvaluateError> {
     let shape = shape.into();
     fn make<T: Element>(shape: Shape, values: &[f64], f: impl Fn(f64) -> T) -> Result<Tensor, EvaluateError> {
@@ -105,6 +132,16 @@ pub fn from_f64(
             let (low, high) = integer_range(element).ok_or_else(|| unsupported(element))?;
             let ints: Vec<i128> = values.iter().map(|v| (*v as i128).clamp(low, high)).collect();
             Ok(pack(element, shape, &ints)?)
+        }
+        other if other.is_float() => {
+            let encode =
+                |v: &f64| small_floats::encode(other, *v, saturate).ok_or_else(|| unsupported(other));
+            let codes: Vec<u8> = values.iter().map(encode).collect::<Result<_, _>>()?;
+            if other.bits() == 4 {
+                let codes: Vec<i128> = codes.into_iter().map(i128::from).collect();
+                return Ok(pack(other, shape, &codes)?);
+            }
+            Ok(Tensor::from_bytes(other, shape, &codes)?)
         }
         other => Err(unsupported(other)),
     }
@@ -170,7 +207,7 @@ pub fn integer_range(element: ElementType) -> Option<(i128, i128)> {
 
 /// For each element of a shape, which scale of a quantization serves it.
 fn scale_indices(q: &Quantization, shape: &[usize]) -> Result<Vec<usize>, EvaluateError> {
-    let count: usize = shape.iter().product();
+    let count = Shape::new(shape).elements();
     let Some(axis) = q.axis else { return Ok(vec![0; count]) };
     let bad =
         || EvaluateError::Invalid(format!("quantization along axis {axis} does not fit shape {shape:?}"));
@@ -205,12 +242,21 @@ pub fn dequantize(tensor: &Tensor, q: &Quantization) -> Result<Tensor, EvaluateE
     Ok(Tensor::new(tensor.shape().clone(), &values)?)
 }
 
-/// `saturate(round_half_to_even(real / scale) + zero_point)`, in single precision as ONNX has it.
+/// `saturate(round_half_to_even(real / scale) + zero_point)`, in single precision as ONNX has it; floats are not rounded
+/// to whole numbers.
 ///
 /// # Errors
 /// When the parameters do not fit the shape, or the type is no integer.
 pub fn quantize(tensor: &Tensor, element: ElementType, q: &Quantization) -> Result<Tensor, EvaluateError> {
     let index = scale_indices(q, tensor.shape())?;
+    if element.is_float() {
+        let values: Vec<f64> = to_f64(tensor)?
+            .into_iter()
+            .zip(index)
+            .map(|(v, i)| f64::from(v as f32 / q.scale[i] + q.zero_point[i] as f32))
+            .collect();
+        return from_f64(element, tensor.shape().clone(), &values);
+    }
     let (low, high) = integer_range(element).ok_or_else(|| unsupported(element))?;
     let values: Vec<i128> = to_f64(tensor)?
         .into_iter()

@@ -63,6 +63,10 @@ impl Operator for QuantizeLinear {
         let (element, shape) = movement::result(self, inputs)?;
         let axis = (self.axis, self.block_size);
         let parameters = quantization::parameters(NAME, &shape, axis, scale, zero_point)?;
+        if element.is_float() {
+            let scaled = numbers::to_f64(&numbers::quantize(x, ElementType::F32, &parameters)?)?;
+            return Ok(vec![numbers::from_f64_saturating(element, shape, &scaled, self.saturate)?.into()]);
+        }
         Ok(vec![numbers::quantize(x, element, &parameters)?.into()])
     }
 

@@ -1,35 +1,5 @@
 //! Shared pieces of operators.
 
-macro_rules! pending {
-    ($ty:ident) => {
-        impl crate::Operator for $ty {
-            fn name(&self) -> &'static str {
-                stringify!($ty)
-            }
-            fn attributes(&self) -> crate::Attributes {
-                crate::Attributes::none()
-            }
-            fn infer(&self, _: &crate::InferInputs<'_>) -> Result<Vec<crate::ValueType>, crate::InferError> {
-                Err(crate::InferError::Mismatch("not written".into()))
-            }
-            fn evaluate(
-                &self,
-                _: &[Option<&crate::Value>],
-                _: &crate::Context,
-            ) -> Result<Vec<crate::Value>, crate::EvaluateError> {
-                Err(crate::EvaluateError::Invalid("not written".into()))
-            }
-            fn operations(&self, _: &[Option<&crate::ValueType>], _: &[Option<&crate::ValueType>]) -> u64 {
-                0
-            }
-            fn cases() -> Vec<crate::Case> {
-                Vec::new()
-            }
-        }
-    };
-}
-pub(crate) use pending;
-
 pub(crate) mod broadcast;
 pub(crate) mod product;
 pub(crate) mod quantization;

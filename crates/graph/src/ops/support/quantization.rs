@@ -19,6 +19,10 @@ pub(crate) fn parameters(
     zero_point: Option<&Tensor>,
 ) -> Result<Quantization, EvaluateError> {
     let zeros = match zero_point {
+        // Zero points of small floats are zero.
+        Some(zero_point) if zero_point.element().is_float() => {
+            numbers::to_f64(zero_point)?.into_iter().map(|v| v as i128).collect()
+        }
         Some(zero_point) => numbers::to_i128(zero_point)?,
         None => vec![0; scale.len()],
     };
