@@ -5,7 +5,7 @@ use std::{fs, path::Path, time::Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Bench, Measured, Row, agreement};
+use super::{Bench, Measured, Row, agreement, operator};
 use crate::{
     process::{logged, output, tail},
     workspace::complain,
@@ -46,6 +46,13 @@ pub(super) const ROWS: &[Row] = &[
         promised: "faster than ONNX Runtime's session creation",
         on_request: false,
         measure: load,
+    },
+    Row {
+        id: "operator",
+        what: "adding an operator",
+        promised: "the files that docs/adding-an-operator.md lists; half-done work does not compile",
+        on_request: false,
+        measure: operator::measure,
     },
     Row {
         id: "fresh-clone",

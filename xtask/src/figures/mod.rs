@@ -6,6 +6,7 @@
 mod agreement;
 mod first_answers;
 mod npy;
+mod operator;
 
 use std::{fs, path::PathBuf, time::Instant};
 
