@@ -50,7 +50,7 @@ fn near(value: f32) -> i64 {
 impl<'a> Canvas<'a> {
     /// Draws onto this picture, with lines and letters sized to it.
     pub fn new(picture: &'a mut Picture) -> Self {
-        let scale = (picture.width().min(picture.height()) as i64 / 400).clamp(1, 16);
+        let scale = (picture.width().min(picture.height()) as i64 / 250).clamp(1, 16);
         Self { picture, scale }
     }
 
@@ -162,15 +162,22 @@ impl<'a> Canvas<'a> {
     }
 }
 
-/// Eight rows of a character, the least bit on the left.
+/// Whether the font has every character of a text. Where it has not, a number beside the box says more.
+pub fn has_letters_for(text: &str) -> bool {
+    text.chars().all(|character| known(character).is_some())
+}
+
+/// Eight rows of a character, the least bit on the left; a box for one that the font has not.
 fn glyph(character: char) -> [u8; 8] {
-    let unknown = [0x00, 0x7e, 0x42, 0x42, 0x42, 0x42, 0x7e, 0x00];
+    known(character).unwrap_or([0x00, 0x7e, 0x42, 0x42, 0x42, 0x42, 0x7e, 0x00])
+}
+
+fn known(character: char) -> Option<[u8; 8]> {
     font8x8::BASIC_FONTS
         .get(character)
         .or_else(|| font8x8::LATIN_FONTS.get(character))
         .or_else(|| font8x8::GREEK_FONTS.get(character))
         .or_else(|| font8x8::HIRAGANA_FONTS.get(character))
-        .unwrap_or(unknown)
 }
 
 #[cfg(test)]
@@ -233,5 +240,6 @@ mod tests {
         canvas.polygon(&[], [1; 3]);
         canvas.label([0.0; 2], "", [1; 3]);
         assert_eq!(colour(0), colour(10));
+        assert!(has_letters_for("Grüße, 0.97") && !has_letters_for("文"));
     }
 }

@@ -228,9 +228,11 @@ def filling():
 def cutting():
     width, height = 90, 70
     picture = Generator(1).bytes(height, width, 3)
-    for seed in range(12):
-        box, _ = turned_box(Generator(seed + 100), 40, seed % 3)
-        quad = np.clip(box.astype(int), 0, [width - 1, height - 1])[[1, 2, 3, 0]].astype(np.float32)
+    boxes = [turned_box(Generator(seed + 100), 40, seed % 3)[0][[1, 2, 3, 0]] for seed in range(12)]
+    # Two sides that meet in the origin: the transform's last coefficient is nought.
+    boxes.append(np.array([[0, 36], [50, 0], [70, 0], [0, 56]]))
+    for box in boxes:
+        quad = np.clip(box.astype(int), 0, [width - 1, height - 1]).astype(np.float32)
         crop = ocr_pipeline.cut(picture, quad)
         yield {"quad": quad.tolist(), "size": [crop.shape[1], crop.shape[0]], "pixels": fnv(crop)}
 

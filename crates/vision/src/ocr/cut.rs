@@ -32,8 +32,55 @@ fn perspective(from: &Quad, to: &Quad) -> Option<Matrix> {
         rows[corner] = [x64, y64, 1.0, 0.0, 0.0, 0.0, f64::from(-x * u), f64::from(-y * u), f64::from(u)];
         rows[corner + 4] = [0.0, 0.0, 0.0, x64, y64, 1.0, f64::from(-x * v), f64::from(-y * v), f64::from(v)];
     }
-    let c = solve(rows)?;
-    Some([[c[0], c[1], c[2]], [c[3], c[4], c[5]], [c[6], c[7], 1.0]])
+    let off = |c: &[f64; 8]| {
+        let miss = |row: &[f64; 9]| row[8] - row[..8].iter().zip(c).map(|(a, c)| a * c).sum::<f64>();
+        rows.iter().map(|row| miss(row).powi(2)).sum::<f64>().sqrt()
+    };
+    let c = match solve(rows).filter(|c| off(c) < 1e-8) {
+        Some([a, b, c, d, e, f, g, h]) => [a, b, c, d, e, f, g, h, 1.0],
+        // The last coefficient is nought, or nearly: where two sides of the quadrilateral meet in the origin.
+        None => direction(rows)?,
+    };
+    Some([[c[0], c[1], c[2]], [c[3], c[4], c[5]], [c[6], c[7], c[8]]])
+}
+
+/// All nine coefficients, of length one together, where the last cannot be one: by elimination with exchange of rows
+/// and columns. None where more than one direction serves.
+fn direction(mut rows: [[f64; 9]; 8]) -> Option<[f64; 9]> {
+    for row in &mut rows {
+        row[8] = -row[8];
+    }
+    let mut order: [usize; 9] = std::array::from_fn(|column| column);
+    let mut first_pivot = 0.0;
+    for pivot in 0..8 {
+        let places = (pivot..8).flat_map(|row| (pivot..9).map(move |column| (row, column)));
+        let (row, column) = places.max_by(|a, b| rows[a.0][a.1].abs().total_cmp(&rows[b.0][b.1].abs()))?;
+        rows.swap(pivot, row);
+        for row in &mut rows {
+            row.swap(pivot, column);
+        }
+        order.swap(pivot, column);
+        let largest = rows[pivot][pivot].abs();
+        first_pivot = f64::max(first_pivot, largest);
+        if largest.is_nan() || largest <= first_pivot * 1e-14 {
+            return None;
+        }
+        for below in pivot + 1..8 {
+            let factor = rows[below][pivot] / rows[pivot][pivot];
+            let upper = rows[pivot];
+            for (value, above) in rows[below].iter_mut().zip(upper).skip(pivot) {
+                *value -= factor * above;
+            }
+        }
+    }
+    let mut solution = [0.0; 9];
+    solution[order[8]] = 1.0;
+    for row in (0..8).rev() {
+        let sum: f64 = (row + 1..9).map(|column| rows[row][column] * solution[order[column]]).sum();
+        solution[order[row]] = -sum / rows[row][row];
+    }
+    let length = solution.iter().map(|value| value * value).sum::<f64>().sqrt();
+    Some(solution.map(|value| value / length))
 }
 
 /// Eight equations, the right side last, by elimination with row exchange.
