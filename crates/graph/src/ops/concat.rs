@@ -4,8 +4,8 @@ use super::movement::{self, Elements, around};
 use super::support;
 use crate::evaluate::tensor;
 use crate::{
-    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType, Tolerance,
-    Value, ValueType,
+    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
+    Tolerance, Value, ValueType,
 };
 
 /// Tensors joined along an axis.
@@ -35,9 +35,10 @@ impl Operator for Concat {
             let other = inputs.dims(input)?;
             let joined: Option<Vec<_>> = (other.len() == dims.len())
                 .then(|| {
-                    dims.iter().zip(other).enumerate().map(|(i, (a, b))| {
-                        if i == axis { Some(a.add(b)) } else { movement::unify(a, b) }
-                    })
+                    dims.iter()
+                        .zip(other)
+                        .enumerate()
+                        .map(|(i, (a, b))| if i == axis { Some(a.add(b)) } else { movement::unify(a, b) })
                 })
                 .and_then(Iterator::collect);
             dims = joined.ok_or_else(|| {

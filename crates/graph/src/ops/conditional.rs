@@ -5,8 +5,8 @@ use armet_tensor::Tensor;
 
 use crate::evaluate::{evaluate_graph, tensor};
 use crate::{
-    Attribute, AttributeValue, Attributes, Case, Context, EvaluateError, Graph, InferError,
-    InferInputs, Operator, Tolerance, Value, ValueType,
+    Attribute, AttributeValue, Attributes, Case, Context, EvaluateError, Graph, InferError, InferInputs,
+    Operator, Tolerance, Value, ValueType,
 };
 
 /// One of two subgraphs. The first input is the condition; the others are the values that the subgraphs use from outside, which are the inputs of both graphs in this order.
@@ -56,11 +56,9 @@ impl Operator for If {
     }
 
     fn attributes(&self) -> Attributes {
-        let graph = |name, graph: &Graph| Attribute { name, value: AttributeValue::Graph(graph.node_count()) };
-        Attributes(vec![
-            graph("then_branch", &self.then_branch),
-            graph("else_branch", &self.else_branch),
-        ])
+        let graph =
+            |name, graph: &Graph| Attribute { name, value: AttributeValue::Graph(graph.node_count()) };
+        Attributes(vec![graph("then_branch", &self.then_branch), graph("else_branch", &self.else_branch)])
     }
 
     fn infer(&self, inputs: &InferInputs<'_>) -> Result<Vec<ValueType>, InferError> {
@@ -80,8 +78,7 @@ impl Operator for If {
 
     fn evaluate(&self, inputs: &[Option<&Value>], context: &Context) -> Result<Vec<Value>, EvaluateError> {
         let condition = tensor(inputs, 0)?;
-        let condition =
-            holds(condition).ok_or_else(|| EvaluateError::Invalid(no_condition(condition)))?;
+        let condition = holds(condition).ok_or_else(|| EvaluateError::Invalid(no_condition(condition)))?;
         let graph = self.branch(condition);
         let values: Vec<Value> = (1..=graph.inputs().len())
             .map(|i| inputs.get(i).copied().flatten().cloned().ok_or(EvaluateError::MissingInput(i)))

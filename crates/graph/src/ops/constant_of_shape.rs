@@ -61,7 +61,10 @@ impl Operator for ConstantOfShape {
             case("flags", Tensor::vector(&[armet_tensor::Bool(1)]), &[1, 3]),
             case("scalar", Tensor::vector(&[2.0f32]), &[]),
             case("empty", Tensor::vector(&[2i32]), &[3, 0]),
-            Case { constants: vec![], ..case("shape given at run time", Tensor::vector(&[0.5f32]), &[3, 1, 2]) },
+            Case {
+                constants: vec![],
+                ..case("shape given at run time", Tensor::vector(&[0.5f32]), &[3, 1, 2])
+            },
         ]
     }
 }

@@ -5,7 +5,9 @@ use armet_tensor::Tensor;
 use super::movement::{self, around};
 use super::{numbers, support};
 use crate::evaluate::tensor;
-use crate::{Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, Value, ValueType};
+use crate::{
+    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, Value, ValueType,
+};
 
 /// Running sum: inputs are data and axis.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +19,13 @@ pub struct CumSum {
 }
 
 impl CumSum {
-    fn sum<T: Copy>(&self, values: &mut [T], [outer, len, inner]: [usize; 3], add: impl Fn(T, T) -> T, zero: T) {
+    fn sum<T: Copy>(
+        &self,
+        values: &mut [T],
+        [outer, len, inner]: [usize; 3],
+        add: impl Fn(T, T) -> T,
+        zero: T,
+    ) {
         for i in 0..outer {
             for j in 0..inner {
                 let mut sum = zero;

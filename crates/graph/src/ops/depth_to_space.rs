@@ -2,7 +2,10 @@
 
 use super::movement;
 use crate::evaluate::tensor;
-use crate::{Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType, Tolerance, Value, ValueType};
+use crate::{
+    Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
+    Tolerance, Value, ValueType,
+};
 
 /// Channels rearranged into blocks of pixels.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +40,9 @@ impl Operator for DepthToSpace {
         if let Some(count) = channels.fixed()
             && count % group != 0
         {
-            return Err(InferError::Mismatch(format!("{count} channels do not fill blocks of {group} pixels")));
+            return Err(InferError::Mismatch(format!(
+                "{count} channels do not fill blocks of {group} pixels"
+            )));
         }
         let side = Dim::Fixed(self.block_size);
         let dims = [n.clone(), channels.floor_div(&group.into()), h.mul(&side), w.mul(&side)];

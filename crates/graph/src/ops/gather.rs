@@ -4,8 +4,8 @@ use super::movement::{self, Elements, around};
 use super::support;
 use crate::evaluate::tensor;
 use crate::{
-    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType, Tolerance,
-    Value, ValueType,
+    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
+    Tolerance, Value, ValueType,
 };
 
 /// Entries of one axis: inputs are data and indices.

@@ -4,7 +4,10 @@ use armet_tensor::{Tensor, strides};
 
 use super::{movement, support};
 use crate::evaluate::tensor;
-use crate::{Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType, Tolerance, Value, ValueType};
+use crate::{
+    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
+    Tolerance, Value, ValueType,
+};
 
 /// Elements picked by index along one axis: inputs are data and indices of the result's shape.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,8 +67,12 @@ impl Operator for GatherElements {
             case("fewer rows than there are", -1, F32, &[4, 5], &[2, 9]),
             case("bytes", 1, I8, &[2, 3, 5], &[2, 4, 5]),
             case("no indices", 0, F32, &[3, 2], &[0, 2]),
-            Case::new("narrow indices", Self { axis: 0 }, [Tensor::vector(&[1.0f32, 2.0, 3.0]), Tensor::vector(&[2i32, -3])])
-                .with_tolerance(Tolerance::Exact),
+            Case::new(
+                "narrow indices",
+                Self { axis: 0 },
+                [Tensor::vector(&[1.0f32, 2.0, 3.0]), Tensor::vector(&[2i32, -3])],
+            )
+            .with_tolerance(Tolerance::Exact),
         ]
     }
 }

@@ -4,7 +4,10 @@ use armet_tensor::{Tensor, strides};
 
 use super::movement::{self, Elements};
 use crate::evaluate::tensor;
-use crate::{Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType, Tolerance, Value, ValueType};
+use crate::{
+    Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
+    Tolerance, Value, ValueType,
+};
 
 /// Elements or slices picked by coordinates: inputs are data and indices, whose last axis holds coordinates.
 #[derive(Debug, Clone, PartialEq)]

@@ -34,11 +34,17 @@ impl Operator for Identity {
     fn cases() -> Vec<Case> {
         use armet_tensor::ElementType::{Bool, F16, F32, I64};
         let mut numbers = Numbers::new(1);
-        [("float", F32, vec![2, 3, 5]), ("scalar", F32, vec![]), ("empty", I64, vec![3, 0]), ("half", F16, vec![7]), ("flags", Bool, vec![1, 9])]
-            .into_iter()
-            .map(|(name, element, shape)| {
-                Case::new(name, Self, [numbers.tensor(element, shape)]).with_tolerance(Tolerance::Exact)
-            })
-            .collect()
+        [
+            ("float", F32, vec![2, 3, 5]),
+            ("scalar", F32, vec![]),
+            ("empty", I64, vec![3, 0]),
+            ("half", F16, vec![7]),
+            ("flags", Bool, vec![1, 9]),
+        ]
+        .into_iter()
+        .map(|(name, element, shape)| {
+            Case::new(name, Self, [numbers.tensor(element, shape)]).with_tolerance(Tolerance::Exact)
+        })
+        .collect()
     }
 }

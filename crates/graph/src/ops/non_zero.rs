@@ -4,7 +4,10 @@ use armet_tensor::{Bool, ElementType, Tensor};
 
 use super::{movement, numbers};
 use crate::evaluate::tensor;
-use crate::{Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType, Tolerance, Value, ValueType};
+use crate::{
+    Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
+    Tolerance, Value, ValueType,
+};
 
 /// Coordinates of the elements that are not zero: int64 [rank, count], in row-major order.
 ///

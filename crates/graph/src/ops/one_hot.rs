@@ -6,7 +6,10 @@ use super::movement::{self, Elements, around};
 use super::{numbers, support};
 use crate::evaluate::tensor;
 use crate::infer::Entry;
-use crate::{Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType, Tolerance, Value, ValueType};
+use crate::{
+    Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
+    Tolerance, Value, ValueType,
+};
 
 /// Indicator vectors: inputs are indices, depth, and values [off, on].
 #[derive(Debug, Clone, PartialEq)]
@@ -29,13 +32,17 @@ impl Operator for OneHot {
         if let Some(count) = inputs.tensor(2)?.shape()
             && count.elements() != 2
         {
-            return Err(InferError::Mismatch(format!("the values must be off and on, not a tensor of {count}")));
+            return Err(InferError::Mismatch(format!(
+                "the values must be off and on, not a tensor of {count}"
+            )));
         }
         let depth = match inputs.entries(1) {
             Ok(entries) => entries.first().and_then(Entry::dim),
-            Err(InferError::Mismatch(_)) => {
-                inputs.floats(1)?.first().filter(|depth| **depth >= 0.0).map(|depth| Dim::Fixed(*depth as usize))
-            }
+            Err(InferError::Mismatch(_)) => inputs
+                .floats(1)?
+                .first()
+                .filter(|depth| **depth >= 0.0)
+                .map(|depth| Dim::Fixed(*depth as usize)),
             Err(error) => return Err(error),
         };
         let depth =

@@ -68,7 +68,9 @@ impl Operator for Random {
 
     fn attributes(&self) -> Attributes {
         let mut attributes = match self.distribution {
-            Distribution::Normal { mean, scale } => Attributes::none().with("mean", mean).with("scale", scale),
+            Distribution::Normal { mean, scale } => {
+                Attributes::none().with("mean", mean).with("scale", scale)
+            }
             Distribution::Uniform { low, high } => Attributes::none().with("low", low).with("high", high),
         };
         if let Some(element) = self.element {
@@ -99,8 +101,7 @@ impl Operator for Random {
         // Taken first, so that a shape too large for this machine is an error.
         Tensor::zeros(element, shape.clone())?;
         let mut stream = Numbers::new(self.seed.map_or(context.seed, |seed| u64::from(seed.to_bits())));
-        let values: Vec<f64> =
-            (0..shape.elements()).map(|_| self.distribution.draw(&mut stream)).collect();
+        let values: Vec<f64> = (0..shape.elements()).map(|_| self.distribution.draw(&mut stream)).collect();
         Ok(vec![numbers::from_f64(element, shape, &values)?.into()])
     }
 

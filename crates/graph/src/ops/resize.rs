@@ -262,7 +262,11 @@ impl Resize {
         let part = |name: &str, values: Option<&[f64]>, index: usize| -> Result<Option<f64>, InferError> {
             let Some(values) = values else { return Ok(None) };
             values.get(index).copied().map(Some).ok_or_else(|| {
-                InferError::Mismatch(format!("{} numbers are too few {name} for {} axes", values.len(), axes.len()))
+                InferError::Mismatch(format!(
+                    "{} numbers are too few {name} for {} axes",
+                    values.len(),
+                    axes.len()
+                ))
             })
         };
         let keep = match sizes {
@@ -287,7 +291,10 @@ impl Resize {
                 one.end = part("region limits", roi, axes.len() + i)?.unwrap_or(1.0);
             }
             if one.from == 0 && one.to > 0 {
-                return Err(InferError::Mismatch(format!("axis {axis} is empty and cannot grow to {}", one.to)));
+                return Err(InferError::Mismatch(format!(
+                    "axis {axis} is empty and cannot grow to {}",
+                    one.to
+                )));
             }
         }
         Ok(out)
@@ -407,7 +414,9 @@ impl Resize {
                     for j in 0..inner {
                         next.push(match taps {
                             None => f64::from(self.extrapolation_value),
-                            Some(taps) => taps.iter().map(|(k, w)| values[(i * len + k) * inner + j] * w).sum(),
+                            Some(taps) => {
+                                taps.iter().map(|(k, w)| values[(i * len + k) * inner + j] * w).sum()
+                            }
                         });
                     }
                 }

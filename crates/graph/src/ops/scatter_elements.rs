@@ -5,7 +5,10 @@ use armet_tensor::{Tensor, strides};
 use super::movement::{self, Scatter};
 use super::{ScatterReduction, support};
 use crate::evaluate::tensor;
-use crate::{Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType, Tolerance, Value, ValueType};
+use crate::{
+    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
+    Tolerance, Value, ValueType,
+};
 
 /// A copy of the data with elements written by index along one axis: inputs are data, indices, updates.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,13 +61,15 @@ impl Operator for ScatterElements {
     fn cases() -> Vec<Case> {
         use armet_tensor::ElementType::{F32, I32};
         let mut numbers = Numbers::new(15);
-        let mut case = |name: &str, axis, reduction, element, data: &[usize], shape: &[usize], indices: &[i64]| {
-            let indices = Tensor::new(shape, indices).expect("as many indices as the shape has");
-            let inputs = [numbers.tensor(element, data), indices, numbers.tensor(element, shape)];
-            let exact = matches!(reduction, ScatterReduction::Add | ScatterReduction::Mul).then_some(1e-6);
-            Case::new(name, Self { axis, reduction }, inputs)
-                .with_tolerance(exact.map_or(Tolerance::Exact, Tolerance::Relative))
-        };
+        let mut case =
+            |name: &str, axis, reduction, element, data: &[usize], shape: &[usize], indices: &[i64]| {
+                let indices = Tensor::new(shape, indices).expect("as many indices as the shape has");
+                let inputs = [numbers.tensor(element, data), indices, numbers.tensor(element, shape)];
+                let exact =
+                    matches!(reduction, ScatterReduction::Add | ScatterReduction::Mul).then_some(1e-6);
+                Case::new(name, Self { axis, reduction }, inputs)
+                    .with_tolerance(exact.map_or(Tolerance::Exact, Tolerance::Relative))
+            };
         vec![
             case("rows", 0, ScatterReduction::None, F32, &[5, 3], &[2, 3], &[1, 0, 4, 3, 2, -4]),
             case("columns", 1, ScatterReduction::None, F32, &[2, 5], &[2, 2], &[1, 3, -1, 0]),

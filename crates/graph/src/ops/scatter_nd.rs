@@ -112,14 +112,22 @@ impl Operator for ScatterNd {
     fn cases() -> Vec<Case> {
         use ElementType::{F32, I64};
         let mut numbers = Numbers::new(25);
-        let mut case =
-            |name: &str, reduction, element, data: &[usize], shape: &[usize], indices: &[i64], updates: &[usize]| {
-                let indices = Tensor::new(shape, indices).expect("as many indices as the shape has");
-                let inputs = [numbers.tensor(element, data), indices, numbers.tensor(element, updates)];
-                let rounds = matches!(reduction, ScatterReduction::Add | ScatterReduction::Mul);
-                Case::new(name, Self { reduction }, inputs)
-                    .with_tolerance(if rounds { Tolerance::Relative(1e-6) } else { Tolerance::Exact })
-            };
+        let mut case = |name: &str,
+                        reduction,
+                        element,
+                        data: &[usize],
+                        shape: &[usize],
+                        indices: &[i64],
+                        updates: &[usize]| {
+            let indices = Tensor::new(shape, indices).expect("as many indices as the shape has");
+            let inputs = [numbers.tensor(element, data), indices, numbers.tensor(element, updates)];
+            let rounds = matches!(reduction, ScatterReduction::Add | ScatterReduction::Mul);
+            Case::new(name, Self { reduction }, inputs).with_tolerance(if rounds {
+                Tolerance::Relative(1e-6)
+            } else {
+                Tolerance::Exact
+            })
+        };
         vec![
             case("elements", ScatterReduction::None, F32, &[8], &[4, 1], &[4, 3, 1, -1], &[4]),
             case("rows", ScatterReduction::None, F32, &[4, 3, 2], &[2, 1], &[0, 2], &[2, 3, 2]),

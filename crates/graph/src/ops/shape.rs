@@ -21,9 +21,8 @@ impl ShapeOf {
     /// The axes that are given for a tensor of this rank.
     pub fn range(&self, rank: usize) -> std::ops::Range<usize> {
         let n = i64::try_from(rank).unwrap_or(i64::MAX);
-        let clamp = |v: i64| {
-            usize::try_from((if v < 0 { v.saturating_add(n) } else { v }).clamp(0, n)).unwrap_or(0)
-        };
+        let clamp =
+            |v: i64| usize::try_from((if v < 0 { v.saturating_add(n) } else { v }).clamp(0, n)).unwrap_or(0);
         let (start, end) = (clamp(self.start), self.end.map_or(rank, clamp));
         start..end.max(start)
     }

@@ -3,7 +3,10 @@
 use armet_tensor::{ElementType, Tensor};
 
 use crate::evaluate::tensor;
-use crate::{Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType, Tolerance, Value, ValueType};
+use crate::{
+    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
+    Tolerance, Value, ValueType,
+};
 
 /// The number of elements of a tensor, as an int64 scalar.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,7 +40,8 @@ impl Operator for Size {
         [("matrix", vec![3, 5]), ("scalar", vec![]), ("empty", vec![3, 0])]
             .into_iter()
             .map(|(name, shape)| {
-                Case::new(name, Self, [numbers.tensor(ElementType::F32, shape)]).with_tolerance(Tolerance::Exact)
+                Case::new(name, Self, [numbers.tensor(ElementType::F32, shape)])
+                    .with_tolerance(Tolerance::Exact)
             })
             .collect()
     }

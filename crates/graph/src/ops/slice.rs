@@ -68,13 +68,9 @@ struct Parts {
 impl Parts {
     fn new(inputs: &InferInputs<'_>, rank: usize) -> Result<Self, InferError> {
         let (starts, ends) = (inputs.entries(1)?, inputs.entries(2)?);
-        let axes = if inputs.has(3) {
-            support::axes(&inputs.ints(3)?, rank)?
-        } else {
-            (0..starts.len()).collect()
-        };
-        let steps =
-            if inputs.has(4) { inputs.entries(4)? } else { vec![Entry::Int(1); starts.len()] };
+        let axes =
+            if inputs.has(3) { support::axes(&inputs.ints(3)?, rank)? } else { (0..starts.len()).collect() };
+        let steps = if inputs.has(4) { inputs.entries(4)? } else { vec![Entry::Int(1); starts.len()] };
         if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] || starts.len() > rank {
             return Err(InferError::Mismatch(format!(
                 "{} starts, {} ends, {} axes and {} steps do not go together on {rank} dimensions",
@@ -143,14 +139,22 @@ impl Operator for Slice {
         vec![
             case("leading axes by default", F32, &[5, 7, 3], &[&[1, 2], &[4, 6]]),
             case("channels", F32, &[1, 9, 4, 5], &[&[2], &[8], &[1]]),
-            case("every second pixel", F32, &[1, 3, 7, 6], &[&[1, 0], &[i64::MAX, i64::MAX], &[2, 3], &[2, 2]]),
+            case(
+                "every second pixel",
+                F32,
+                &[1, 3, 7, 6],
+                &[&[1, 0], &[i64::MAX, i64::MAX], &[2, 3], &[2, 2]],
+            ),
             case("backwards", F32, &[3, 5], &[&[-1], &[i64::MIN], &[-1], &[-1]]),
             case("backwards by two", I8, &[2, 8], &[&[6], &[0], &[1], &[-2]]),
             case("counted from the end", F32, &[4, 6], &[&[-3], &[-1], &[-1], &[1]]),
             case("nothing is left", F32, &[4, 6], &[&[3], &[3], &[0], &[1]]),
             case("of a shape", I64, &[4], &[&[2], &[4], &[0], &[1]]),
             case("limits beyond the ends", F32, &[3, 4], &[&[-100], &[100], &[1], &[3]]),
-            Case { constants: vec![], ..case("limits given at run time", F32, &[6, 3], &[&[1], &[5], &[0], &[2]]) },
+            Case {
+                constants: vec![],
+                ..case("limits given at run time", F32, &[6, 3], &[&[1], &[5], &[0], &[2]])
+            },
         ]
     }
 }
@@ -188,7 +192,11 @@ mod tests {
                         let ints = [Entry::Int(start), Entry::Int(end), Entry::Int(step)];
                         let named = sliced(&n, &ints[0], &ints[1], &ints[2]).unwrap();
                         let counted = slice_range(len, start, end, step).unwrap().len();
-                        assert_eq!(named.substitute(&|_| Some(len)), counted.into(), "{len} {start} {end} {step}");
+                        assert_eq!(
+                            named.substitute(&|_| Some(len)),
+                            counted.into(),
+                            "{len} {start} {end} {step}"
+                        );
                     }
                 }
             }

@@ -1,14 +1,20 @@
 //! Blocks of pixels rearranged into channels.
 
 use super::movement;
+
 use crate::evaluate::tensor;
-use crate::{Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType, Tolerance, Value, ValueType};
+use crate::{
+    Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
+    Tolerance, Value, ValueType,
+};
 
 /// Blocks of pixels rearranged into channels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpaceToDepth {
     /// Side of a block.
     pub block_size: usize,
+    /// Channels become outermost in a group (`CRD`), rather than block positions (`DCR`).
+    pub column_row_depth: bool,
 }
 
 impl Operator for SpaceToDepth {
@@ -17,7 +23,9 @@ impl Operator for SpaceToDepth {
     }
 
     fn attributes(&self) -> Attributes {
-        Attributes::none().with("blocksize", self.block_size)
+        Attributes::none()
+            .with("blocksize", self.block_size)
+            .with("mode", if self.column_row_depth { "CRD" } else { "DCR" })
     }
 
     fn infer(&self, inputs: &InferInputs<'_>) -> Result<Vec<ValueType>, InferError> {
@@ -43,8 +51,11 @@ impl Operator for SpaceToDepth {
         let data = tensor(inputs, 0)?;
         let (block, from) = (self.block_size, data.shape());
         let positions = movement::coordinates(&shape).map(|at| {
-            // Channels of the result: row in the block, column in the block, channel.
-            let (place, channel) = (at[1] / from[1], at[1] % from[1]);
+            let (place, channel) = if self.column_row_depth {
+                (at[1] % (block * block), at[1] / (block * block))
+            } else {
+                (at[1] / from[1], at[1] % from[1])
+            };
             let (row, column) = (at[2] * block + place / block, at[3] * block + place % block);
             ((at[0] * from[1] + channel) * from[2] + row) * from[3] + column
         });
@@ -59,14 +70,15 @@ impl Operator for SpaceToDepth {
         use armet_tensor::ElementType::{F32, U8};
         let mut numbers = Numbers::new(19);
         [
-            ("blocks of two", 2, F32, [1, 3, 4, 6]),
-            ("blocks of three", 3, U8, [2, 1, 3, 9]),
-            ("blocks of one", 1, F32, [1, 3, 2, 5]),
-            ("an empty batch", 2, F32, [0, 3, 4, 2]),
+            ("block positions outermost", 2, false, F32, [1, 3, 4, 6]),
+            ("channels outermost", 2, true, F32, [2, 3, 2, 4]),
+            ("blocks of three", 3, false, U8, [2, 1, 3, 9]),
+            ("blocks of one", 1, false, F32, [1, 3, 2, 5]),
+            ("an empty batch", 2, true, F32, [0, 3, 4, 2]),
         ]
         .into_iter()
-        .map(|(name, block_size, element, shape)| {
-            Case::new(name, Self { block_size }, [numbers.tensor(element, shape)])
+        .map(|(name, block_size, column_row_depth, element, shape)| {
+            Case::new(name, Self { block_size, column_row_depth }, [numbers.tensor(element, shape)])
                 .with_tolerance(Tolerance::Exact)
         })
         .collect()

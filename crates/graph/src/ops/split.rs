@@ -21,7 +21,9 @@ pub struct Split {
 impl Split {
     /// Lengths of the parts of an axis when none are given: equal, the last one shorter where they cannot be.
     fn equal_lengths(&self, len: &Dim) -> Result<Vec<Dim>, InferError> {
-        let cannot = || InferError::Mismatch(format!("an axis of length {len} cannot be cut into {} parts", self.parts));
+        let cannot = || {
+            InferError::Mismatch(format!("an axis of length {len} cannot be cut into {} parts", self.parts))
+        };
         let before_last = self.parts.checked_sub(1).ok_or_else(cannot)?;
         let each = len.ceil_div(&self.parts.into());
         let before = each.mul(&before_last.into());
@@ -96,15 +98,16 @@ impl Operator for Split {
     fn cases() -> Vec<Case> {
         use armet_tensor::ElementType::{F32, I64, U8};
         let mut numbers = Numbers::new(6);
-        let mut case = |name: &str, axis: i64, parts: usize, element, shape: &[usize], lengths: Option<&[i64]>| {
-            let data = numbers.tensor(element, shape);
-            let inputs = std::iter::once(data).chain(lengths.map(Tensor::vector));
-            let constants = if lengths.is_some() { vec![1] } else { vec![] };
-            Case::new(name, Self { axis, parts }, inputs)
-                .with_constants(&constants)
-                .with_outputs(parts)
-                .with_tolerance(Tolerance::Exact)
-        };
+        let mut case =
+            |name: &str, axis: i64, parts: usize, element, shape: &[usize], lengths: Option<&[i64]>| {
+                let data = numbers.tensor(element, shape);
+                let inputs = std::iter::once(data).chain(lengths.map(Tensor::vector));
+                let constants = if lengths.is_some() { vec![1] } else { vec![] };
+                Case::new(name, Self { axis, parts }, inputs)
+                    .with_constants(&constants)
+                    .with_outputs(parts)
+                    .with_tolerance(Tolerance::Exact)
+            };
         vec![
             case("halves of the channels", 1, 2, F32, &[1, 6, 5, 4], None),
             case("given lengths", 1, 3, F32, &[2, 9, 3], Some(&[2, 1, 6])),

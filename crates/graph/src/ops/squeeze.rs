@@ -5,8 +5,8 @@ use armet_tensor::Tensor;
 use super::{movement, support};
 use crate::evaluate::tensor;
 use crate::{
-    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType, Tolerance,
-    Value, ValueType,
+    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
+    Tolerance, Value, ValueType,
 };
 
 /// Axes of length one dropped: inputs are data and axes (optional: all of length one).

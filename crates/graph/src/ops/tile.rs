@@ -5,7 +5,10 @@ use armet_tensor::Tensor;
 use super::movement;
 use crate::evaluate::tensor;
 use crate::infer::Entry;
-use crate::{Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType, Tolerance, Value, ValueType};
+use crate::{
+    Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
+    Tolerance, Value, ValueType,
+};
 
 /// Repetition along each axis: inputs are data and repeats.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,7 +27,10 @@ impl Operator for Tile {
         let repeats: Option<Vec<Dim>> = inputs.entries(1)?.iter().map(Entry::dim).collect();
         let data = inputs.dims(0)?;
         let repeats = repeats.filter(|repeats| repeats.len() == data.len()).ok_or_else(|| {
-            InferError::Mismatch(format!("each of {} dimensions needs one number of repeats, 0 or more", data.len()))
+            InferError::Mismatch(format!(
+                "each of {} dimensions needs one number of repeats, 0 or more",
+                data.len()
+            ))
         })?;
         let dims = data.iter().zip(&repeats).map(|(dim, repeat)| dim.mul(repeat));
         Ok(vec![TensorType::new(inputs.element(0)?, dims).into()])

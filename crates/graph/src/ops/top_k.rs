@@ -7,7 +7,10 @@ use armet_tensor::{ElementType, Tensor};
 use super::movement::{self, Elements, around};
 use super::{numbers, support};
 use crate::evaluate::tensor;
-use crate::{Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType, Tolerance, Value, ValueType};
+use crate::{
+    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
+    Tolerance, Value, ValueType,
+};
 
 /// The k largest or smallest along an axis, and their indices: inputs are data and k.
 ///
@@ -37,10 +40,7 @@ impl Operator for TopK {
     }
 
     fn attributes(&self) -> Attributes {
-        Attributes::none()
-            .with("axis", self.axis)
-            .with("largest", self.largest)
-            .with("sorted", self.sorted)
+        Attributes::none().with("axis", self.axis).with("largest", self.largest).with("sorted", self.sorted)
     }
 
     fn infer(&self, inputs: &InferInputs<'_>) -> Result<Vec<ValueType>, InferError> {
@@ -107,10 +107,14 @@ impl Operator for TopK {
         use ElementType::{F32, I64, U8};
         let mut numbers = Numbers::new(23);
         let mut case = |name: &str, axis, largest, element, shape: &[usize], k: i64| {
-            Case::new(name, Self { axis, largest, sorted: true }, [numbers.tensor(element, shape), Tensor::vector(&[k])])
-                .with_constants(&[1])
-                .with_outputs(2)
-                .with_tolerance(Tolerance::Exact)
+            Case::new(
+                name,
+                Self { axis, largest, sorted: true },
+                [numbers.tensor(element, shape), Tensor::vector(&[k])],
+            )
+            .with_constants(&[1])
+            .with_outputs(2)
+            .with_tolerance(Tolerance::Exact)
         };
         vec![
             case("largest", -1, true, F32, &[3, 11], 4),

@@ -5,8 +5,8 @@ use armet_tensor::strides;
 use super::movement;
 use crate::evaluate::tensor;
 use crate::{
-    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType, Tolerance,
-    Value, ValueType,
+    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
+    Tolerance, Value, ValueType,
 };
 
 /// Axes in another order.

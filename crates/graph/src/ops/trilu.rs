@@ -4,7 +4,10 @@ use armet_tensor::Tensor;
 
 use super::movement::{self, Elements};
 use crate::evaluate::tensor;
-use crate::{Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType, Tolerance, Value, ValueType};
+use crate::{
+    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
+    Tolerance, Value, ValueType,
+};
 
 /// The upper or lower triangle of matrices, zero elsewhere: inputs are data and diagonal (optional).
 #[derive(Debug, Clone, PartialEq)]
@@ -60,10 +63,11 @@ impl Operator for Trilu {
         use armet_tensor::ElementType::{Bool, F32, I64};
         let mut numbers = Numbers::new(24);
         let mut case = |name: &str, upper, element, shape: &[usize], diagonal: Option<i64>| {
-            let inputs =
-                std::iter::once(numbers.tensor(element, shape)).chain(diagonal.map(Tensor::scalar));
+            let inputs = std::iter::once(numbers.tensor(element, shape)).chain(diagonal.map(Tensor::scalar));
             let constants = if diagonal.is_some() { vec![1] } else { vec![] };
-            Case::new(name, Self { upper }, inputs).with_constants(&constants).with_tolerance(Tolerance::Exact)
+            Case::new(name, Self { upper }, inputs)
+                .with_constants(&constants)
+                .with_tolerance(Tolerance::Exact)
         };
         vec![
             case("upper", true, F32, &[4, 5], None),

@@ -34,13 +34,19 @@ pub fn slice_range(len: usize, start: i64, end: i64, step: i64) -> Option<SliceR
         return None;
     }
     let n = i64::try_from(len).ok()?;
+    if n == 0 {
+        return Some(SliceRange { next: 0, step, left: 0 });
+    }
     let wrap = |v: i64| if v < 0 { v.saturating_add(n) } else { v };
     let (start, end) = if step > 0 {
         (wrap(start).clamp(0, n), wrap(end).clamp(0, n))
     } else {
-        (wrap(start).clamp(-1, n - 1), wrap(end).clamp(-1, n - 1))
+        // ONNX differs from NumPy here: a start before the first element counts as the first.
+        (wrap(start).clamp(0, n - 1), wrap(end).clamp(-1, n - 1))
     };
-    let count = if step > 0 { (end - start + step - 1) / step } else { (start - end - step - 1) / -step };
+    // Wide, as steps may be as large as numbers get.
+    let (room, stride) = (i128::from(end) - i128::from(start), i128::from(step));
+    let count = if step > 0 { (room + stride - 1) / stride } else { (room + stride + 1) / stride };
     Some(SliceRange { next: start, step, left: usize::try_from(count).unwrap_or(0) })
 }
 
@@ -167,13 +173,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_follow_numpy() {
+    fn slices_follow_the_specification() {
         let s = |len, a, b, c| slice_range(len, a, b, c).map(Iterator::collect::<Vec<_>>);
         assert_eq!(s(5, 1, 4, 1), Some(vec![1, 2, 3]));
         assert_eq!(s(5, -1, i64::MIN, -2), Some(vec![4, 2, 0]));
         assert_eq!(s(5, 0, i64::MAX, 2), Some(vec![0, 2, 4]));
         assert_eq!(s(5, 10, 20, 1), Some(vec![]));
         assert_eq!(s(0, 0, 1, 1), Some(vec![]));
+        assert_eq!(s(0, -1, i64::MIN, -1), Some(vec![]));
+        assert_eq!(s(2, -5, i64::MIN, -3), Some(vec![0]));
+        assert_eq!(s(3, 0, i64::MAX, i64::MAX), Some(vec![0]));
+        assert_eq!(s(3, i64::MAX, i64::MIN, i64::MIN), Some(vec![2]));
         assert_eq!(s(3, 0, 3, 0), None);
     }
 

@@ -90,11 +90,7 @@ pub(super) fn cases() -> Vec<Case> {
         ),
         sized(
             "not larger",
-            Resize {
-                axes: Some(vec![2, 3]),
-                aspect: AspectPolicy::NotLarger,
-                ..op(Linear, HalfPixel)
-            },
+            Resize { axes: Some(vec![2, 3]), aspect: AspectPolicy::NotLarger, ..op(Linear, HalfPixel) },
             F32,
             &[1, 1, 4, 6],
             &[7, 8],

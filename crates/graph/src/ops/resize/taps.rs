@@ -39,10 +39,9 @@ pub struct Taps {
 impl Taps {
     /// Indices within the axis, with weights; an index may come more than once.
     pub fn iter(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
-        self.weights
-            .iter()
-            .enumerate()
-            .map(|(i, &weight)| ((self.first.saturating_add(i as i64)).clamp(0, self.len - 1) as usize, weight))
+        self.weights.iter().enumerate().map(|(i, &weight)| {
+            ((self.first.saturating_add(i as i64)).clamp(0, self.len - 1) as usize, weight)
+        })
     }
 }
 
@@ -55,14 +54,20 @@ impl Resize {
         let half_pixel = (at + 0.5) / axis.scale - 0.5;
         Some(match self.coordinate {
             CoordinateMode::HalfPixel => half_pixel,
-            CoordinateMode::HalfPixelSymmetric => {
-                len / 2.0 * (1.0 - axis.to as f64 / resized) + half_pixel
-            }
+            CoordinateMode::HalfPixelSymmetric => len / 2.0 * (1.0 - axis.to as f64 / resized) + half_pixel,
             CoordinateMode::PytorchHalfPixel => {
-                if resized == 1.0 { -0.5 } else { half_pixel }
+                if resized == 1.0 {
+                    -0.5
+                } else {
+                    half_pixel
+                }
             }
             CoordinateMode::AlignCorners => {
-                if resized == 1.0 { 0.0 } else { at * (len - 1.0) / (resized - 1.0) }
+                if resized == 1.0 {
+                    0.0
+                } else {
+                    at * (len - 1.0) / (resized - 1.0)
+                }
             }
             CoordinateMode::Asymmetric => at / axis.scale,
             CoordinateMode::TfHalfPixelForNn => (at + 0.5) / axis.scale,
@@ -89,10 +94,18 @@ impl Resize {
             NearestMode::Floor => floor,
             NearestMode::Ceil => ceil,
             NearestMode::RoundPreferFloor => {
-                if position - floor <= 0.5 { floor } else { ceil }
+                if position - floor <= 0.5 {
+                    floor
+                } else {
+                    ceil
+                }
             }
             NearestMode::RoundPreferCeil => {
-                if position - floor < 0.5 { floor } else { ceil }
+                if position - floor < 0.5 {
+                    floor
+                } else {
+                    ceil
+                }
             }
         };
         Some(index.clamp(0.0, axis.from.saturating_sub(1) as f64) as usize)
@@ -129,7 +142,11 @@ impl Resize {
         let mut weights: Vec<f64> = (first..2 - first)
             .map(|i| {
                 let distance = ((i as f64 - ratio) * shrink).abs();
-                if linear { (1.0 - distance).max(0.0) } else { cubic(distance, f64::from(self.cubic_coeff_a)) }
+                if linear {
+                    (1.0 - distance).max(0.0)
+                } else {
+                    cubic(distance, f64::from(self.cubic_coeff_a))
+                }
             })
             .collect();
         if self.antialias {

@@ -93,7 +93,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     })
     .moves(1),
     onnx("SpaceToDepth", 1, |n| {
-        let op = SpaceToDepth { block_size: block(n)? };
+        let column_row_depth = n.choice("mode", false, &[("DCR", false), ("CRD", true)])?;
+        let op = SpaceToDepth { block_size: block(n)?, column_row_depth };
         let x = n.input(0)?;
         n.emit(op, vec![Some(x)])
     })
