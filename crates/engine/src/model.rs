@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use armet_graph::{Dim, Graph, ValueType};
-use armet_importers::onnx;
+use armet_importers::{Directory, ExternalData, onnx};
 use armet_tensor::ElementType;
 use bytes::Bytes;
 
@@ -49,7 +49,7 @@ impl Model {
         let path = path.as_ref();
         let bytes = read(path)?;
         let folder = path.parent().unwrap_or_else(|| Path::new("."));
-        let external = onnx::Directory::new(folder);
+        let external = Directory::new(folder);
         Self::import(bytes, Some(&external))
     }
 
@@ -61,7 +61,7 @@ impl Model {
         Self::import(bytes.into(), None)
     }
 
-    fn import(bytes: Bytes, external: Option<&dyn onnx::ExternalData>) -> Result<Self, LoadError> {
+    fn import(bytes: Bytes, external: Option<&dyn ExternalData>) -> Result<Self, LoadError> {
         let options = onnx::ImportOptions { external, ..Default::default() };
         let imported = onnx::import(bytes, &options)?;
         Ok(Self {
