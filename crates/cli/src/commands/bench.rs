@@ -1,0 +1,114 @@
+//! `armet bench`: how fast a model is here.
+
+use std::time::{Duration, Instant};
+
+use armet::{Shape, ValueRef};
+use armet_hardware::{Cpu, ProcessMemory, Root, Sensors};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::inputs;
+use super::report;
+use super::run::ms;
+use crate::options::ModelOptions;
+use crate::output::Terminal;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    model: ModelOptions,
+    /// How long to measure.
+    #[arg(long, short, default_value_t = 3.0, value_parser = parse_seconds)]
+    seconds: f64,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("expected a number of seconds".into()),
+    }
+}
+
+/// Fewest timed runs, however long one takes.
+const FEWEST: usize = 3;
+
+pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Result<u8> {
+    let root = Root::machine();
+    let before = ProcessMemory::read(&root);
+    let started = Instant::now();
+    let model = arguments.model.load(terminal)?;
+    let compiled = arguments.model.compile(&model)?;
+    let mut values = Vec::new();
+    for input in compiled.inputs() {
+        values.push((input.name.clone(), inputs::made_up(&input, terminal)?));
+    }
+    let types: Vec<(_, Shape)> = values.iter().map(|(_, t)| (t.element(), t.shape().clone())).collect();
+    let mut session = compiled.session();
+    session.prepare(&types)?;
+    // The packed weights are what is needed; the file's own bytes need not stay.
+    drop(model);
+    let load = started.elapsed();
+    let feed: Vec<(&str, ValueRef<'_>)> = values.iter().map(|(name, t)| (name.as_str(), t.into())).collect();
+
+    let started = Instant::now();
+    session.run(&feed)?;
+    let first = started.elapsed();
+    session.run(&feed)?;
+    let (limit, started) = (Duration::from_secs_f64(arguments.seconds), Instant::now());
+    let mut times: Vec<Duration> = Vec::new();
+    while times.len() < FEWEST || started.elapsed() < limit {
+        let one = Instant::now();
+        session.run(&feed)?;
+        times.push(one.elapsed());
+    }
+    times.sort_unstable();
+    let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
+    let after = ProcessMemory::read(&root);
+    let cpu = Cpu::read(&root);
+    let sensors = Sensors::read(&root, &cpu.affinity);
+    let growth = after.peak.zip(before.resident).map(|(peak, base)| peak.saturating_sub(base) / 1024);
+    let stages = session.stages();
+    let isa = compiled.engine().devices().first().map_or("scalar".to_owned(), |(_, d)| d.name.clone());
+    let temperature: Option<f64> = sensors.hottest().map(|t| t.celsius);
+    let result: Value = json!({
+        "model": arguments.model.model,
+        "median_ms": ms(at(0.5)),
+        "min_ms": ms(at(0.0)),
+        "p99_ms": ms(at(0.99)),
+        "runs": times.len(),
+        "first_ms": ms(first),
+        "load_ms": ms(load),
+        "peak_rss_kib": growth,
+        "peak_rss_total_kib": after.peak.map(|b| b / 1024),
+        "threads": compiled.engine().threads(),
+        "isa": isa,
+        "cpu": cpu.model,
+        "cpu_features": cpu.features,
+        "clock_khz": sensors.clock_khz(),
+        "temperature_c": temperature,
+        "arena_bytes": session.arena_bytes(),
+        "shapes": types.iter().zip(&values).map(|((_, s), (n, _))| (n.clone(), json!(s.to_vec()))).collect::<serde_json::Map<_, _>>(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "commit": option_env!("ARMET_COMMIT"),
+    });
+    if arguments.model.json {
+        terminal.json(&result)?;
+        return Ok(0);
+    }
+    terminal.line(format_args!(
+        "{:.3} ms median, {:.3} min, {:.3} p99 over {} runs on {} thread(s), {isa}",
+        ms(at(0.5)),
+        ms(at(0.0)),
+        ms(at(0.99)),
+        times.len(),
+        compiled.engine().threads(),
+    ))?;
+    terminal.line(format_args!(
+        "load and compile {:.1} ms, first run {:.2} ms, memory +{:.1} MiB",
+        ms(load),
+        ms(first),
+        growth.unwrap_or(0) as f64 / 1024.0
+    ))?;
+    terminal.note(report::summary(&stages));
+    Ok(0)
+}

@@ -1,0 +1,15 @@
+//! One file per command.
+
+pub(crate) mod bench;
+pub(crate) mod detect;
+pub(crate) mod inspect;
+pub(crate) mod run;
+
+mod inputs;
+mod report;
+
+/// Version with the commit it was built from, when that is known.
+pub(crate) const VERSION: &str = match option_env!("ARMET_COMMIT") {
+    Some(commit) => commit,
+    None => env!("CARGO_PKG_VERSION"),
+};

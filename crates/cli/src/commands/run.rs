@@ -1,0 +1,244 @@
+//! `armet run`: a model once, its outputs shown and saved.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use armet::{ElementType, NoProbe, Probe, StepReport, StepResult, Tensor, ValueRef, npy};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::inputs::{self, Given};
+use super::report;
+use crate::options::ModelOptions;
+use crate::output::Terminal;
+use crate::picture::PictureOptions;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    model: ModelOptions,
+    #[command(flatten)]
+    pictures: PictureOptions,
+    /// An input: NAME=FILE.npy, NAME=FILE.png, NAME=random; without a name, the only input; `random` alone makes all up.
+    #[arg(long, short, value_name = "NAME=FILE", value_parser = inputs::parse)]
+    input: Vec<Given>,
+    /// Save each output as DIR/<name>.npy.
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Save each intermediate value as DIR/<name>.npy.
+    #[arg(long, value_name = "DIR")]
+    dump_layers: Option<PathBuf>,
+    /// Start random operators from this number.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Result<u8> {
+    let started = Instant::now();
+    let model = arguments.model.load(terminal)?;
+    let load = started.elapsed();
+    let compiled = arguments.model.compile(&model)?;
+    let values = inputs::gather(&compiled, &arguments.input, &arguments.pictures, terminal)?;
+    for folder in arguments.output.iter().chain(&arguments.dump_layers) {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make folder {}", folder.display()))?;
+    }
+    let feed: Vec<(&str, ValueRef<'_>)> = values.iter().map(|(name, t)| (name.as_str(), t.into())).collect();
+    let types: Vec<_> = values.iter().map(|(_, t)| (t.element(), t.shape().clone())).collect();
+
+    let started = Instant::now();
+    let mut session = compiled.session();
+    session.set_seed(arguments.seed);
+    session.prepare(&types)?;
+    let compile = compiled.duration() + started.elapsed();
+
+    let mut dump = arguments.dump_layers.as_deref().map(Dump::new);
+    let probe: &mut dyn Probe = match &mut dump {
+        Some(dump) => dump,
+        None => &mut NoProbe,
+    };
+    let started = Instant::now();
+    let outputs = session.run_with(&feed, probe)?;
+    let duration = started.elapsed();
+    let mut results = Vec::new();
+    for (name, value) in outputs.iter() {
+        let tensor = value.to_value().tensor().cloned();
+        results.push((name.to_owned(), tensor));
+    }
+    if let Some(dump) = dump {
+        dump.finish(terminal)?;
+    }
+    let stages = session.stages();
+    let mut described = Vec::new();
+    for (name, tensor) in &results {
+        let file = match (&arguments.output, tensor) {
+            (Some(folder), Some(tensor)) => Some(save(folder, name, tensor)?),
+            _ => None,
+        };
+        described.push((name, tensor.as_ref(), file));
+    }
+    if arguments.model.json {
+        let outputs: Vec<Value> = described
+            .iter()
+            .map(|(name, tensor, file)| match tensor {
+                Some(t) => json!({"name": name, "type": t.element().name(), "shape": t.shape().to_vec(),
+                    "summary": summary(t), "file": file}),
+                None => json!({"name": name, "type": "other"}),
+            })
+            .collect();
+        terminal.json(&json!({
+            "model": arguments.model.model,
+            "outputs": outputs,
+            "placement": report::placement(&stages),
+            "memory": report::memory(&stages),
+            "timing": {"load_ms": ms(load), "compile_ms": ms(compile), "run_ms": ms(duration)},
+            "threads": compiled.engine().threads(),
+        }))?;
+        return Ok(0);
+    }
+    for (name, tensor, file) in &described {
+        match tensor {
+            Some(tensor) => terminal.line(describe(name, tensor))?,
+            None => terminal.line(format_args!("{name}: a sequence or optional value"))?,
+        }
+        if let Some(file) = file {
+            terminal.note(format_args!("saved {}", file.display()));
+        }
+    }
+    terminal.note(report::summary(&stages));
+    terminal.note(format_args!(
+        "timing: load {:.1} ms, compile {:.1} ms, run {:.2} ms on {} thread(s)",
+        ms(load),
+        ms(compile),
+        ms(duration),
+        compiled.engine().threads()
+    ));
+    Ok(0)
+}
+
+pub(crate) fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// Characters that cannot be in a file name become `_`.
+pub(crate) fn file_name(name: &str) -> String {
+    let clean: String = name.chars().map(|c| if matches!(c, '/' | ':' | '\\' | '\0') { '_' } else { c }).collect();
+    format!("{clean}.npy")
+}
+
+pub(crate) fn save(folder: &Path, name: &str, tensor: &Tensor) -> anyhow::Result<PathBuf> {
+    let path = folder.join(file_name(name));
+    let bytes = npy::write(tensor).with_context(|| format!("cannot save output {name}"))?;
+    std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+/// The numbers of a tensor as `f64`, when it holds numbers.
+fn numbers(tensor: &Tensor) -> Option<Vec<f64>> {
+    match tensor.element() {
+        ElementType::F32 => Some(tensor.values::<f32>().ok()?.iter().map(|&v| f64::from(v)).collect()),
+        ElementType::F64 => Some(tensor.values::<f64>().ok()?.into_owned()),
+        ElementType::F16 => Some(tensor.values::<half::f16>().ok()?.iter().map(|v| v.to_f64()).collect()),
+        _ => Some(tensor.to_i64()?.iter().map(|&v| v as f64).collect()),
+    }
+}
+
+fn summary(tensor: &Tensor) -> Value {
+    let Some(values) = numbers(tensor) else { return json!({"first": tensor.strings().iter().take(8).collect::<Vec<_>>()}) };
+    let finite = || values.iter().copied().filter(|v| v.is_finite());
+    let count = finite().count();
+    json!({
+        "min": finite().reduce(f64::min),
+        "max": finite().reduce(f64::max),
+        "mean": (count > 0).then(|| finite().sum::<f64>() / count as f64),
+        "not_finite": values.len() - count,
+        "first": values.iter().take(8).map(|v| if v.is_finite() { json!(v) } else { json!(v.to_string()) }).collect::<Vec<_>>(),
+    })
+}
+
+fn describe(name: &str, tensor: &Tensor) -> String {
+    let mut text = format!("{name}: {}{}", tensor.element(), tensor.shape());
+    let Some(values) = numbers(tensor) else {
+        let shown: Vec<&str> = tensor.strings().iter().take(8).map(String::as_str).collect();
+        return format!("{text} {shown:?}");
+    };
+    if values.is_empty() {
+        return format!("{text} (empty)");
+    }
+    let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+    if let (Some(low), Some(high)) = (finite.iter().copied().reduce(f64::min), finite.iter().copied().reduce(f64::max)) {
+        let mean = finite.iter().sum::<f64>() / finite.len() as f64;
+        text.push_str(&format!("  min {low:.5}  max {high:.5}  mean {mean:.5}"));
+    }
+    if finite.len() < values.len() {
+        text.push_str(&format!("  NOT FINITE: {} of {}", values.len() - finite.len(), values.len()));
+    }
+    // A row of many scores is most likely one per class: the best are what one wants to see.
+    let shape = tensor.shape();
+    let is_scores = tensor.element().is_float() && shape.last().is_some_and(|&n| (10..=100_000).contains(&n))
+        && shape.iter().rev().skip(1).all(|&d| d == 1);
+    if is_scores {
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
+        let best: Vec<String> = order.iter().take(5).map(|&i| format!("{i}: {:.4}", values[i])).collect();
+        text.push_str(&format!("\n  largest  {}", best.join("  ")));
+    } else {
+        let first: Vec<String> = values.iter().take(6).map(|v| format!("{v:.5}")).collect();
+        text.push_str(&format!("\n  first  {}{}", first.join("  "), if values.len() > 6 { "  …" } else { "" }));
+    }
+    text
+}
+
+/// Saves every result of every step.
+struct Dump<'a> {
+    folder: &'a Path,
+    seen: HashMap<String, usize>,
+    skipped: Vec<String>,
+    failure: Option<anyhow::Error>,
+}
+
+impl<'a> Dump<'a> {
+    fn new(folder: &'a Path) -> Self {
+        Self { folder, seen: HashMap::new(), skipped: Vec::new(), failure: None }
+    }
+
+    fn finish(self, terminal: &mut Terminal) -> anyhow::Result<()> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let saved: usize = self.seen.values().sum();
+        terminal.note(format_args!("saved {saved} values in {}", self.folder.display()));
+        if !self.skipped.is_empty() {
+            terminal.note(format_args!("not saved, no type of NumPy: {}", self.skipped.join(", ")));
+        }
+        Ok(())
+    }
+}
+
+impl Probe for Dump<'_> {
+    fn wants_results(&self) -> bool {
+        true
+    }
+
+    fn step(&mut self, _: &StepReport, _: Duration, results: &[StepResult<'_>]) {
+        for result in results {
+            if self.failure.is_some() {
+                return;
+            }
+            let count = self.seen.entry(result.name.to_owned()).or_default();
+            *count += 1;
+            // Values of one name, from several branches, are told apart by a number.
+            let name = if *count > 1 { format!("{}.{count}", result.name) } else { result.name.to_owned() };
+            match result.to_tensor().filter(|t| npy::write(t).is_ok()) {
+                Some(tensor) => {
+                    if let Err(error) = save(self.folder, &name, &tensor) {
+                        self.failure = Some(error);
+                    }
+                }
+                None => self.skipped.push(name),
+            }
+        }
+    }
+}
+
