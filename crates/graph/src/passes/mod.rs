@@ -150,6 +150,22 @@ pub enum LayoutChoice {
 /// # Errors
 /// When a disabled name is no pass, or the graph is not well formed.
 pub fn run_all(graph: &mut Graph, options: &PassOptions<'_>) -> Result<Vec<PassReport>, GraphError> {
+    run(graph, options, |_| true)
+}
+
+/// Runs only the pass that assigns layouts: for a graph that was simplified before and whose shapes are concrete.
+///
+/// # Errors
+/// When a disabled name is no pass, or the graph is not well formed.
+pub fn run_layout(graph: &mut Graph, options: &PassOptions<'_>) -> Result<Vec<PassReport>, GraphError> {
+    run(graph, options, |name| name == "assign_layouts")
+}
+
+fn run(
+    graph: &mut Graph,
+    options: &PassOptions<'_>,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<PassReport>, GraphError> {
     for name in options.disabled {
         if !ALL.iter().any(|pass| pass.name == name) {
             let known = ALL.iter().map(|pass| pass.name).collect::<Vec<_>>().join(", ");
@@ -160,7 +176,7 @@ pub fn run_all(graph: &mut Graph, options: &PassOptions<'_>) -> Result<Vec<PassR
     let context = PassContext { layout: options.layout };
     let mut reports = Vec::with_capacity(ALL.len());
     for pass in ALL {
-        if options.disabled.iter().any(|name| name == pass.name) {
+        if !wanted(pass.name) || options.disabled.iter().any(|name| name == pass.name) {
             continue;
         }
         let nodes_before = graph.node_count();
@@ -179,13 +195,4 @@ pub fn run_all(graph: &mut Graph, options: &PassOptions<'_>) -> Result<Vec<PassR
         }
     }
     Ok(reports)
-}
-
-/// Runs only the passes that need to know the backend's layouts; shapes must be concrete.
-///
-/// # Errors
-/// When the graph is not well formed.
-pub fn run_layout(graph: &mut Graph, options: &PassOptions<'_>) -> Result<Vec<PassReport>, GraphError> {
-    let _ = (graph, options);
-    Ok(Vec::new())
 }
