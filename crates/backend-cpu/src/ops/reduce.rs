@@ -1,0 +1,69 @@
+//! Reductions over axes.
+
+use armet_graph::ops::{Reduce, ReduceKind};
+use armet_kernels::reduce as kernel;
+use armet_runtime::{Lowered, NodeView, Unsupported};
+use armet_tensor::{ElementType, Layout};
+
+use super::support::{axis, memory_axis, shapes, unquantized};
+use crate::{Cpu, direct};
+
+fn function(kind: ReduceKind) -> kernel::Reduce {
+    use kernel::Reduce as K;
+    match kind {
+        ReduceKind::Sum => K::Sum,
+        ReduceKind::Mean => K::Mean,
+        ReduceKind::Max => K::Max,
+        ReduceKind::Min => K::Min,
+        ReduceKind::Prod => K::Prod,
+        ReduceKind::L1 => K::L1,
+        ReduceKind::L2 => K::L2,
+        ReduceKind::SumSquare => K::SumSquare,
+        ReduceKind::LogSum => K::LogSum,
+        ReduceKind::LogSumExp => K::LogSumExp,
+    }
+}
+
+pub(crate) fn lower(cpu: Cpu, op: &Reduce, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
+    unquantized(node)?;
+    let shape = node.shape(0)?;
+    let rank = shape.len();
+    let layout = node.layout(0)?;
+    if node.element(0)? != ElementType::F32 {
+        return Err(Unsupported::ElementType(node.element(0)?));
+    }
+    let given = if node.has_input(1) {
+        let tensor = node.constant(1).ok_or(Unsupported::NotConstant("axes"))?;
+        tensor.to_i64().ok_or(Unsupported::ElementType(tensor.element()))?
+    } else {
+        Vec::new()
+    };
+    let axes: Vec<usize> = if given.is_empty() {
+        if op.noop_with_empty_axes {
+            return Ok(Lowered::Alias);
+        }
+        (0..rank).collect()
+    } else {
+        given.iter().map(|&a| axis(a, rank)).collect::<Result<_, _>>()?
+    };
+    let spatial_only = layout == Layout::ChannelsLast && op.keep_dims && node.output_layout(0)? == layout;
+    if layout != Layout::Plain && !spatial_only {
+        return Err(Unsupported::Layout(layout));
+    }
+    let memory: Vec<usize> = axes.iter().map(|&a| memory_axis(a, rank, layout)).collect();
+    lower_over(cpu, function(op.kind), &layout.physical(&shape), &memory)
+}
+
+/// A reduction over axes in memory order.
+pub(super) fn lower_over(
+    cpu: Cpu,
+    function: kernel::Reduce,
+    memory: &[usize],
+    axes: &[usize],
+) -> Result<Lowered, Unsupported> {
+    let plan = kernel::Reduction::new(memory, axes).map_err(shapes)?;
+    let isas = cpu.isas;
+    Ok(direct(format!("reduce_f32_{}", isas.best()), move |b| {
+        kernel::reduce(isas, b.team(), function, &plan, b.input(0), b.output(0));
+    }))
+}
