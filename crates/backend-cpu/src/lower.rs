@@ -24,17 +24,17 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::Tile(_) => ops::tile::lower(node),
         Op::Pad(op) => ops::pad::lower(op, node),
         Op::ConvertLayout(_) => ops::convert_layout::lower(node),
+        Op::MatMul(op) => ops::matmul::lower(cpu, op, node),
+        Op::Gemm(op) => ops::matmul::lower_gemm(cpu, op, node),
+        Op::GlobalPool(op) => ops::global_pool::lower(cpu, op, node),
+        Op::Softmax(op) => ops::softmax::lower(cpu, op, node),
+        Op::BatchNormalization(op) => ops::batch_normalization::lower(cpu, op, node),
+        Op::LayerNormalization(op) => ops::layer_normalization::lower(cpu, op, node),
+        Op::InstanceNormalization(op) => ops::instance_normalization::lower(cpu, op, node),
+        Op::Reduce(op) => ops::reduce::lower(cpu, op, node),
         Op::Conv(_)
         | Op::ConvTranspose(_)
-        | Op::MatMul(_)
-        | Op::Gemm(_)
         | Op::Pool(_)
-        | Op::GlobalPool(_)
-        | Op::Softmax(_)
-        | Op::BatchNormalization(_)
-        | Op::LayerNormalization(_)
-        | Op::InstanceNormalization(_)
-        | Op::Reduce(_)
         | Op::ArgReduce(_)
         | Op::Clip(_)
         | Op::Gather(_)
