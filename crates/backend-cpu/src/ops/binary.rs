@@ -62,8 +62,6 @@ pub(crate) fn lower(cpu: Cpu, op: &Binary, node: NodeView<'_>) -> Result<Lowered
         ElementType::F64 => numbers::<f64>(cpu, op.kind, plan, element),
         ElementType::I64 => integers::<i64>(cpu, op.kind, plan, element),
         ElementType::I32 => integers::<i32>(cpu, op.kind, plan, element),
-        ElementType::U8 => integers::<u8>(cpu, op.kind, plan, element),
-        ElementType::I8 => integers::<i8>(cpu, op.kind, plan, element),
         ElementType::Bool => booleans(cpu, op.kind, plan),
         other => Err(Unsupported::ElementType(other)),
     }

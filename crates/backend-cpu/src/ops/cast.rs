@@ -4,7 +4,7 @@ use armet_graph::ops::Cast;
 use armet_kernels::elementwise::{self, CastTo};
 use armet_runtime::{Lowered, NodeView, Unsupported};
 use armet_tensor::{Element, ElementType};
-use half::{bf16, f16};
+use half::f16;
 
 use super::support::{same_layout, unquantized};
 use crate::{Cpu, direct};
@@ -23,29 +23,19 @@ where
         + CastTo<f32>
         + CastTo<f64>
         + CastTo<f16>
-        + CastTo<bf16>
         + CastTo<i8>
-        + CastTo<i16>
         + CastTo<i32>
         + CastTo<i64>
         + CastTo<u8>
-        + CastTo<u16>
-        + CastTo<u32>
-        + CastTo<u64>,
 {
     Ok(match to {
         ElementType::F32 => pair::<A, f32>(cpu),
         ElementType::F64 => pair::<A, f64>(cpu),
         ElementType::F16 => pair::<A, f16>(cpu),
-        ElementType::Bf16 => pair::<A, bf16>(cpu),
         ElementType::I8 => pair::<A, i8>(cpu),
-        ElementType::I16 => pair::<A, i16>(cpu),
         ElementType::I32 => pair::<A, i32>(cpu),
         ElementType::I64 => pair::<A, i64>(cpu),
         ElementType::U8 => pair::<A, u8>(cpu),
-        ElementType::U16 => pair::<A, u16>(cpu),
-        ElementType::U32 => pair::<A, u32>(cpu),
-        ElementType::U64 => pair::<A, u64>(cpu),
         ElementType::Bool => {
             let isas = cpu.isas;
             direct(format!("cast_{}_bool", A::TYPE), move |b| {
@@ -64,7 +54,6 @@ pub(crate) fn lower(cpu: Cpu, op: &Cast, node: NodeView<'_>) -> Result<Lowered, 
         ElementType::F32 => from::<f32>(cpu, op.to),
         ElementType::F64 => from::<f64>(cpu, op.to),
         ElementType::F16 => from::<f16>(cpu, op.to),
-        ElementType::Bf16 => from::<bf16>(cpu, op.to),
         ElementType::I8 => from::<i8>(cpu, op.to),
         ElementType::I32 => from::<i32>(cpu, op.to),
         ElementType::I64 => from::<i64>(cpu, op.to),
