@@ -1,7 +1,8 @@
 //! Normalization of groups of channels of each item.
 
 use armet_graph::ops::InstanceNormalization;
-use armet_kernels::normalize::{ChannelOrder, GroupNorm};
+use armet_kernels::layout::ChannelOrder;
+use armet_kernels::normalize::GroupNorm;
 use armet_runtime::{Lowered, NodeView, Unsupported};
 use armet_tensor::{ElementType, Layout};
 

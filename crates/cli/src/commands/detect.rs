@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use armet::ValueRef;
-use armet_vision::detect::{Head, Labels, Output};
+use armet_vision::Output;
+use armet_vision::detect::{Head, Labels};
 use armet_vision::presets::Preparation;
 use clap::Args;
 use serde_json::json;
@@ -66,6 +67,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
             Some((view.shape().to_vec(), view.values::<f32>().ok()?.into_owned()))
         })
         .collect();
+    drop(outputs);
     let outputs: Vec<Output<'_>> =
         tensors.iter().map(|(shape, data)| Output { shape, data }).collect();
     let mut thresholds = head.thresholds();

@@ -61,11 +61,9 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
     let started = Instant::now();
     let outputs = session.run_with(&feed, probe)?;
     let duration = started.elapsed();
-    let mut results = Vec::new();
-    for (name, value) in outputs.iter() {
-        let tensor = value.to_value().tensor().cloned();
-        results.push((name.to_owned(), tensor));
-    }
+    let results: Vec<(String, Option<Tensor>)> =
+        outputs.iter().map(|(name, value)| (name.to_owned(), value.to_value().tensor().cloned())).collect();
+    drop(outputs);
     if let Some(dump) = dump {
         dump.finish(terminal)?;
     }
