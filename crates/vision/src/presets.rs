@@ -468,25 +468,51 @@ impl Preparation {
             }
         }
         for row in rows {
-            let source_row = (row as isize - top) as usize;
-            for column in columns.clone() {
-                let source = (source_row * picture.width() + (column as isize - left) as usize) * 3;
-                let [red, green, blue] = [0, 1, 2].map(|channel| picture.rgb()[source + channel]);
-                let values = match self.order {
-                    ChannelOrder::Rgb => [red, green, blue],
-                    ChannelOrder::Bgr => [blue, green, red],
-                    ChannelOrder::Grey => [grey(red, green, blue); 3],
-                };
-                let target = (row * width + column) * pixel_stride;
-                for channel in 0..channels {
-                    item[target + channel * channel_stride] = table[channel][usize::from(values[channel])];
+            let source = (row as isize - top) as usize * picture.width();
+            let source = &picture.rgb()[3 * (source + (columns.start as isize - left) as usize)..];
+            let pixels = source.as_chunks::<3>().0;
+            for channel in 0..channels {
+                let table = &table[channel];
+                let start = (row * width + columns.start) * pixel_stride + channel * channel_stride;
+                let row = &mut item[start..];
+                // Channels that lie apart are written as one run, which the compiler can see through.
+                if pixel_stride == 1 {
+                    self.write_row(row[..columns.len()].iter_mut(), pixels, channel, table);
+                } else {
+                    self.write_row(
+                        row.iter_mut().step_by(pixel_stride).take(columns.len()),
+                        pixels,
+                        channel,
+                        table,
+                    );
                 }
+            }
+        }
+    }
+
+    fn write_row<'a>(
+        &self,
+        row: impl Iterator<Item = &'a mut f32>,
+        pixels: &[[u8; 3]],
+        channel: usize,
+        table: &[f32; 256],
+    ) {
+        let values = row.zip(pixels);
+        match self.order {
+            ChannelOrder::Rgb => {
+                values.for_each(|(value, pixel)| *value = table[usize::from(pixel[channel])]);
+            }
+            ChannelOrder::Bgr => {
+                values.for_each(|(value, pixel)| *value = table[usize::from(pixel[2 - channel])]);
+            }
+            ChannelOrder::Grey => {
+                values.for_each(|(value, &pixel)| *value = table[usize::from(grey(pixel))]);
             }
         }
     }
 }
 
-fn grey(red: u8, green: u8, blue: u8) -> u8 {
+fn grey([red, green, blue]: [u8; 3]) -> u8 {
     ((u32::from(red) * 19595 + u32::from(green) * 38470 + u32::from(blue) * 7471 + 0x8000) >> 16) as u8
 }
 
