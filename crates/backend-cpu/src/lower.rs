@@ -27,6 +27,8 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::MatMul(op) => ops::matmul::lower(cpu, op, node),
         Op::Gemm(op) => ops::matmul::lower_gemm(cpu, op, node),
         Op::GlobalPool(op) => ops::global_pool::lower(cpu, op, node),
+        Op::Pool(op) => ops::pool::lower(cpu, op, node),
+        Op::Resize(op) => ops::resize::lower(cpu, op, node),
         Op::Softmax(op) => ops::softmax::lower(cpu, op, node),
         Op::BatchNormalization(op) => ops::batch_normalization::lower(cpu, op, node),
         Op::LayerNormalization(op) => ops::layer_normalization::lower(cpu, op, node),
@@ -34,7 +36,6 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::Reduce(op) => ops::reduce::lower(cpu, op, node),
         Op::Conv(_)
         | Op::ConvTranspose(_)
-        | Op::Pool(_)
         | Op::ArgReduce(_)
         | Op::Clip(_)
         | Op::Gather(_)
@@ -42,7 +43,6 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         | Op::GatherNd(_)
         | Op::ScatterElements(_)
         | Op::ScatterNd(_)
-        | Op::Resize(_)
         | Op::DepthToSpace(_)
         | Op::SpaceToDepth(_)
         | Op::CumSum(_)
