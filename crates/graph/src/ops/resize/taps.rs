@@ -56,8 +56,8 @@ impl Resize {
             CoordinateMode::HalfPixel => half_pixel,
             CoordinateMode::HalfPixelSymmetric => len / 2.0 * (1.0 - axis.to as f64 / resized) + half_pixel,
             CoordinateMode::PytorchHalfPixel => {
-                if resized == 1.0 {
-                    -0.5
+                if axis.to <= 1 {
+                    0.0
                 } else {
                     half_pixel
                 }
