@@ -58,8 +58,8 @@ impl Terminal {
         let mut before = error.to_string();
         for cause in error.chain().skip(1) {
             let text = cause.to_string();
-            // Transparent wrappers repeat what they wrap.
-            if text != before {
+            // Many errors say their cause in their own sentence.
+            if !before.contains(&text) {
                 self.note(format_args!("  because: {text}"));
             }
             before = text;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use armet_graph::TensorType;
 use armet_runtime::{NoProbe, Probe, RunError, Stage, StageState, ValueRef};
 use armet_tensor::{ElementType, Shape};
 use smallvec::SmallVec;
@@ -80,6 +81,12 @@ impl Session {
         if self.plans.iter().any(|p| p.types == types) {
             return Ok(());
         }
+        let graph = self.compiled.graph();
+        for (&id, (element, shape)) in graph.inputs().iter().zip(types) {
+            if let Some(ty) = graph.value(id).ty.tensor() {
+                check_type(&graph.value(id).name, ty, *element, shape)?;
+            }
+        }
         self.push_plan(types.to_vec())?;
         Ok(())
     }
@@ -114,13 +121,7 @@ impl Session {
                     actual,
                 };
                 match (declared.ty.tensor(), value.view()) {
-                    (Some(ty), Some(view)) => {
-                        let shape: Shape = view.shape().into();
-                        let rank_fits = ty.rank().is_none_or(|rank| rank == shape.len());
-                        if ty.element != view.element() || !rank_fits {
-                            return Err(wrong(format!("{}{shape}", view.element())));
-                        }
-                    }
+                    (Some(ty), Some(view)) => check_type(&declared.name, ty, view.element(), view.shape())?,
                     (Some(_), None) => return Err(wrong("a value that is no tensor".into())),
                     (None, Some(view)) => return Err(wrong(format!("a tensor of {}", view.element()))),
                     (None, None) => {}
@@ -146,6 +147,18 @@ impl Session {
         self.plans.push(Planned { types, state: StageState::new(Arc::new(stage)) });
         Ok(self.plans.len() - 1)
     }
+}
+
+/// Refuses values of another element type or rank than the model declares; lengths are the model's own hints.
+fn check_type(name: &str, declared: &TensorType, element: ElementType, shape: &[usize]) -> Result<(), RunError> {
+    if declared.element == element && declared.rank().is_none_or(|rank| rank == shape.len()) {
+        return Ok(());
+    }
+    Err(RunError::InputType {
+        name: name.to_owned(),
+        expected: declared.to_string(),
+        actual: format!("{element}{}", Shape::new(shape)),
+    })
 }
 
 fn matches(types: &[(ElementType, Shape)], values: &[ValueRef<'_>]) -> bool {

@@ -166,6 +166,13 @@ pub fn infer(graph: &mut Graph) -> Result<Inference, GraphError> {
                     result.cuts.push((id, source));
                 }
             }
+            // Behind a cut even element types are guesses: what contradicts them is judged when they are known.
+            Err(_) if blocked => {
+                for output in graph.node(id).outputs.clone().into_iter().flatten() {
+                    unknown[output.index()] = true;
+                    forget_shape(graph, output);
+                }
+            }
             Err(source) => {
                 let node = graph.node(id);
                 return Err(GraphError::Infer { node: node.name.clone(), operator: node.op.name(), source });
