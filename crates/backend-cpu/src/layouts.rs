@@ -1,7 +1,7 @@
 //! Which layouts the kernels want around each node.
 
 use armet_graph::passes::{LayoutChoice, LayoutPreference};
-use armet_graph::{Graph, NodeId, Op};
+use armet_graph::{Graph, Node, NodeId, Op};
 use armet_tensor::Layout;
 
 use crate::Cpu;
@@ -9,11 +9,24 @@ use crate::Cpu;
 const CHANNELS_LAST: LayoutChoice =
     LayoutChoice::Required { input: Layout::ChannelsLast, output: Layout::ChannelsLast };
 
+/// Most channels that a convolution reads from a plain picture.
+const MOST_STEM_CHANNELS: usize = 4;
+
+fn is_stem(graph: &Graph, node: &Node) -> bool {
+    let Some(input) = node.input(0) else { return false };
+    let channels = graph.value(input).ty.tensor().and_then(|t| t.dims.as_ref()?.get(1)?.fixed());
+    graph.producer(input).is_none() && channels.is_some_and(|c| c <= MOST_STEM_CHANNELS)
+}
+
 impl LayoutPreference for Cpu {
     fn preference(&self, graph: &Graph, id: NodeId) -> LayoutChoice {
         let node = graph.node(id);
         let rank = node.input(0).and_then(|v| graph.value(v).ty.tensor()?.rank());
         match &node.op {
+            // The first convolution reads pictures as they come.
+            Op::Conv(op) if op.group == 1 && is_stem(graph, node) => {
+                LayoutChoice::Required { input: Layout::Plain, output: Layout::ChannelsLast }
+            }
             Op::Conv(_) | Op::ConvTranspose(_) | Op::ConvInteger(_)
                 if rank.is_some_and(|r| r == 3 || r == 4) =>
             {

@@ -34,8 +34,8 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::LayerNormalization(op) => ops::layer_normalization::lower(cpu, op, node),
         Op::InstanceNormalization(op) => ops::instance_normalization::lower(cpu, op, node),
         Op::Reduce(op) => ops::reduce::lower(cpu, op, node),
-        Op::Conv(_)
-        | Op::ConvTranspose(_)
+        Op::Conv(op) => ops::conv::lower(cpu, op, node),
+        Op::ConvTranspose(_)
         | Op::ArgReduce(_)
         | Op::Clip(_)
         | Op::Gather(_)

@@ -4,6 +4,7 @@ pub(crate) mod batch_normalization;
 pub(crate) mod binary;
 pub(crate) mod cast;
 pub(crate) mod concat;
+pub(crate) mod conv;
 pub(crate) mod convert_layout;
 mod epilogue;
 pub(crate) mod expand;
