@@ -40,7 +40,9 @@ pub fn case_graph(case: &Case) -> (Graph, Vec<Tensor>) {
                 return Some(graph.add_constant(format!("constant{index}"), tensor.clone()));
             }
             feed.push(tensor.clone());
-            Some(graph.add_input(format!("input{index}"), TensorType::fixed(tensor.element(), tensor.shape())))
+            Some(
+                graph.add_input(format!("input{index}"), TensorType::fixed(tensor.element(), tensor.shape())),
+            )
         })
         .collect();
     let outputs: Vec<_> = (0..case.outputs)

@@ -29,7 +29,11 @@ fn main() {
                         Outcome::Agreed { .. } => {}
                         Outcome::Refused(reason) => {
                             let key = format!("{}: {reason}", kind.name());
-                            *refused.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default() += 1;
+                            *refused
+                                .lock()
+                                .unwrap_or_else(PoisonError::into_inner)
+                                .entry(key)
+                                .or_default() += 1;
                         }
                     }
                     Ok(())

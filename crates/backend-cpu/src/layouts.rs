@@ -49,6 +49,7 @@ impl LayoutPreference for Cpu {
             | Op::Clip(_)
             | Op::Cast(_)
             | Op::Identity(_) => LayoutChoice::Any,
+            Op::Transpose(_) => LayoutChoice::AnyInput,
             _ => LayoutChoice::PlainOnly,
         }
     }

@@ -29,6 +29,10 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::GlobalPool(op) => ops::global_pool::lower(cpu, op, node),
         Op::Pool(op) => ops::pool::lower(cpu, op, node),
         Op::Resize(op) => ops::resize::lower(cpu, op, node),
+        Op::Gather(op) => ops::gather::lower(op, node),
+        Op::GatherElements(op) => ops::gather::lower_elements(op, node),
+        Op::GatherNd(op) => ops::gather::lower_nd(op, node),
+        Op::Recurrent(op) => ops::recurrent::lower(cpu, op, node),
         Op::Softmax(op) => ops::softmax::lower(cpu, op, node),
         Op::BatchNormalization(op) => ops::batch_normalization::lower(cpu, op, node),
         Op::LayerNormalization(op) => ops::layer_normalization::lower(cpu, op, node),
@@ -38,15 +42,11 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::ConvTranspose(_)
         | Op::ArgReduce(_)
         | Op::Clip(_)
-        | Op::Gather(_)
-        | Op::GatherElements(_)
-        | Op::GatherNd(_)
         | Op::ScatterElements(_)
         | Op::ScatterNd(_)
         | Op::DepthToSpace(_)
         | Op::SpaceToDepth(_)
         | Op::CumSum(_)
-        | Op::Recurrent(_)
         | Op::QuantizeLinear(_)
         | Op::DequantizeLinear(_)
         | Op::DynamicQuantizeLinear(_)

@@ -134,7 +134,9 @@ impl ModelOptions {
 
     /// Compiles the model for the engine asked for.
     pub(crate) fn compile(&self, model: &Model) -> anyhow::Result<Compiled> {
-        if let Some(name) = self.dump_after.iter().find(|n| !armet::PASSES.iter().any(|p| p.name == n.as_str())) {
+        if let Some(name) =
+            self.dump_after.iter().find(|n| !armet::PASSES.iter().any(|p| p.name == n.as_str()))
+        {
             let known: Vec<&str> = armet::PASSES.iter().map(|p| p.name).collect();
             anyhow::bail!("there is no pass {name}; there are {}", known.join(", "));
         }
@@ -143,7 +145,9 @@ impl ModelOptions {
             CompileError::UnknownInput { .. } => {
                 anyhow::Error::new(error).context("--shape does not fit the model")
             }
-            CompileError::UnknownDim { .. } => anyhow::Error::new(error).context("--dim does not fit the model"),
+            CompileError::UnknownDim { .. } => {
+                anyhow::Error::new(error).context("--dim does not fit the model")
+            }
             other => anyhow::Error::new(other).context(format!("cannot compile {}", self.model.display())),
         })
     }
@@ -154,7 +158,8 @@ fn isas(names: &[String]) -> anyhow::Result<Isas> {
         .iter()
         .map(|name| {
             let known = || Isa::ALL.iter().map(|isa| isa.to_string()).collect::<Vec<_>>().join(", ");
-            Isa::from_name(name).with_context(|| format!("there is no instruction set {name}; there are {}", known()))
+            Isa::from_name(name)
+                .with_context(|| format!("there is no instruction set {name}; there are {}", known()))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
     if let Some(missing) = wanted.iter().find(|isa| !isa.is_available()) {

@@ -92,6 +92,7 @@ impl PictureOptions {
 }
 
 fn parse_size(text: &str) -> anyhow::Result<(usize, usize)> {
-    let (width, height) = text.split_once(['x', ',']).context("--size takes WIDTHxHEIGHT, for instance 640x480")?;
+    let (width, height) =
+        text.split_once(['x', ',']).context("--size takes WIDTHxHEIGHT, for instance 640x480")?;
     Ok((width.trim().parse()?, height.trim().parse()?))
 }

@@ -31,8 +31,8 @@ mod error;
 mod model;
 mod session;
 
-pub use armet_graph::passes::{ALL as PASSES, PassReport};
 pub use armet_graph::dot::to_dot as graph_dot;
+pub use armet_graph::passes::{ALL as PASSES, PassReport};
 pub use armet_graph::text::to_text as graph_text;
 pub use armet_graph::{Cost, Dim, Graph, TensorType, Value, ValueType};
 pub use armet_kernels::isa::{Isa, Isas};

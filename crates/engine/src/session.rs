@@ -150,7 +150,12 @@ impl Session {
 }
 
 /// Refuses values of another element type or rank than the model declares; lengths are the model's own hints.
-fn check_type(name: &str, declared: &TensorType, element: ElementType, shape: &[usize]) -> Result<(), RunError> {
+fn check_type(
+    name: &str,
+    declared: &TensorType,
+    element: ElementType,
+    shape: &[usize],
+) -> Result<(), RunError> {
     if declared.element == element && declared.rank().is_none_or(|rank| rank == shape.len()) {
         return Ok(());
     }

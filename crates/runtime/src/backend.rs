@@ -180,11 +180,19 @@ impl<'a> Bindings<'a> {
     /// # Panics
     /// When the node has no such output, or it was taken before.
     pub fn output<T: Element>(&mut self, index: usize) -> &'a mut [T] {
-        let bytes = self.output_bytes(index);
+        self.optional_output(index).expect("lowering checked that the output is there")
+    }
+
+    /// As [`Bindings::output`], for an output that may not be wanted.
+    ///
+    /// # Panics
+    /// When it is not aligned.
+    pub fn optional_output<T: Element>(&mut self, index: usize) -> Option<&'a mut [T]> {
+        let bytes = self.optional_output_bytes(index)?;
         if bytes.is_empty() {
-            return &mut [];
+            return Some(&mut []);
         }
-        bytemuck::try_cast_slice_mut(bytes).expect("plan buffers are aligned")
+        Some(bytemuck::try_cast_slice_mut(bytes).expect("plan buffers are aligned"))
     }
 
     /// Takes the scratch memory, as elements; what it holds is left over from other steps.

@@ -16,7 +16,11 @@ pub(crate) fn lower(cpu: Cpu, op: &BatchNormalization, node: NodeView<'_>) -> Re
     let statistic = |index: usize| -> Result<Vec<f32>, Unsupported> {
         let tensor: &Tensor = node.constant(index).ok_or(Unsupported::NotConstant("statistics"))?;
         let values = tensor.values::<f32>().map_err(|_| Unsupported::ElementType(tensor.element()))?;
-        if values.len() == channels { Ok(values.into_owned()) } else { Err(Unsupported::Shapes("statistics are not one per channel".into())) }
+        if values.len() == channels {
+            Ok(values.into_owned())
+        } else {
+            Err(Unsupported::Shapes("statistics are not one per channel".into()))
+        }
     };
     if node.element(0)? != ElementType::F32 {
         return Err(Unsupported::ElementType(node.element(0)?));

@@ -26,7 +26,7 @@ where
         + CastTo<i8>
         + CastTo<i32>
         + CastTo<i64>
-        + CastTo<u8>
+        + CastTo<u8>,
 {
     Ok(match to {
         ElementType::F32 => pair::<A, f32>(cpu),

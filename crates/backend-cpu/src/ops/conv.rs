@@ -14,7 +14,8 @@ use crate::{Cpu, packed};
 
 /// The sizes of a convolution over one or two spatial axes; one axis is a picture of one row.
 pub(super) fn conv_shape(op: &Conv, shape: &Shape, weights: &[usize]) -> Result<ConvShape, Unsupported> {
-    let spatial = shape.len().checked_sub(2).filter(|n| (1..=2).contains(n)).ok_or(Unsupported::Rank(shape.len()))?;
+    let spatial =
+        shape.len().checked_sub(2).filter(|n| (1..=2).contains(n)).ok_or(Unsupported::Rank(shape.len()))?;
     if weights.len() != shape.len() {
         return Err(Unsupported::Rank(weights.len()));
     }
@@ -93,7 +94,8 @@ pub(crate) fn lower(cpu: Cpu, op: &Conv, node: NodeView<'_>) -> Result<Lowered, 
                 .map_err(|e| failed(e.to_string()))
         };
         let pack = context.packs.get(&weights, &form, pack)?;
-        let conv = Convolution::from_packed(Arc::clone(&pack), &shape, options).map_err(|e| failed(e.to_string()))?;
+        let conv = Convolution::from_packed(Arc::clone(&pack), &shape, options)
+            .map_err(|e| failed(e.to_string()))?;
         let kernel = format!("{} {}", conv.kernel_name(), conv.algorithm_name());
         let scratch = conv.scratch_len(context.threads) * size_of::<f32>();
         Ok((kernel, scratch, move |b: &mut Bindings<'_>| {

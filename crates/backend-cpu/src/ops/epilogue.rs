@@ -21,10 +21,8 @@ impl Fused {
     ) -> Result<Self, Unsupported> {
         let activation = match activation {
             None => Activation::None,
-            Some(kind) => self::activation(kind).ok_or_else(|| Unsupported::Attribute {
-                name: "activation",
-                value: format!("{kind:?}"),
-            })?,
+            Some(kind) => self::activation(kind)
+                .ok_or_else(|| Unsupported::Attribute { name: "activation", value: format!("{kind:?}") })?,
         };
         if node.has_input(2) && node.shape(2)?.elements() != columns {
             return Err(Unsupported::Shapes("the bias is not one per output channel".into()));

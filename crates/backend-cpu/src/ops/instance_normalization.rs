@@ -9,7 +9,11 @@ use armet_tensor::{ElementType, Layout};
 use super::support::{same_layout, unquantized};
 use crate::{Cpu, direct};
 
-pub(crate) fn lower(cpu: Cpu, op: &InstanceNormalization, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
+pub(crate) fn lower(
+    cpu: Cpu,
+    op: &InstanceNormalization,
+    node: NodeView<'_>,
+) -> Result<Lowered, Unsupported> {
     unquantized(node)?;
     let layout = same_layout(node)?;
     let shape = node.shape(0)?;

@@ -102,10 +102,16 @@ fn batched(cpu: Cpu, a: Matrices, b: Matrices, alpha: f32, fused: Fused) -> Resu
         let scratch = product.scratch_len(context.threads) * size_of::<f32>();
         Ok((product.kernel_name().to_owned(), scratch, move |bind: &mut Bindings<'_>| {
             let epilogue = fused.epilogue(bind);
-            let left =
-                MatMulOperand { data: bind.input(0), row_stride: a.row_stride, column_stride: a.column_stride };
-            let right =
-                MatMulOperand { data: bind.input(1), row_stride: b.row_stride, column_stride: b.column_stride };
+            let left = MatMulOperand {
+                data: bind.input(0),
+                row_stride: a.row_stride,
+                column_stride: a.column_stride,
+            };
+            let right = MatMulOperand {
+                data: bind.input(1),
+                row_stride: b.row_stride,
+                column_stride: b.column_stride,
+            };
             let (y, scratch) = (bind.output(0), bind.scratch());
             product.run(bind.team(), alpha, left, right, y, n, &offsets, &epilogue, scratch);
         }))

@@ -61,18 +61,24 @@ pub(crate) fn lower(cpu: Cpu, op: &Resize, node: NodeView<'_>) -> Result<Lowered
         }
         if let Some(roi) = &roi {
             let ends = roi.get(index).copied().zip(roi.get(index + axes.len()).copied());
-            one.region = ends.ok_or_else(|| Unsupported::Shapes("roi must have two entries for each axis".into()))?;
+            one.region =
+                ends.ok_or_else(|| Unsupported::Shapes("roi must have two entries for each axis".into()))?;
         }
         if one.input != one.output || one.scale != 1.0 || crop {
             resized.push((memory_axis(at, rank, layout), one));
         }
     }
     if op.aspect != armet_graph::ops::AspectPolicy::Stretch {
-        return Err(Unsupported::Attribute { name: "keep_aspect_ratio_policy", value: format!("{:?}", op.aspect) });
+        return Err(Unsupported::Attribute {
+            name: "keep_aspect_ratio_policy",
+            value: format!("{:?}", op.aspect),
+        });
     }
     resized.sort_by_key(|(at, _)| *at);
     let memory = layout.physical(&shape);
-    let (Some((first, _)), Some((last, _))) = (resized.first(), resized.last()) else { return Ok(Lowered::Alias) };
+    let (Some((first, _)), Some((last, _))) = (resized.first(), resized.last()) else {
+        return Ok(Lowered::Alias);
+    };
     if resized.len() > 2 || last - first + 1 != resized.len() {
         return Err(Unsupported::Shapes("no kernel for these axes together".into()));
     }

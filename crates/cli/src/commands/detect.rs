@@ -68,27 +68,31 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         })
         .collect();
     drop(outputs);
-    let outputs: Vec<Output<'_>> =
-        tensors.iter().map(|(shape, data)| Output { shape, data }).collect();
+    let outputs: Vec<Output<'_>> = tensors.iter().map(|(shape, data)| Output { shape, data }).collect();
     let mut thresholds = head.thresholds();
     thresholds.score = arguments.score.unwrap_or(thresholds.score);
     thresholds.overlap = arguments.overlap.unwrap_or(thresholds.overlap);
     let found = head.decode(&outputs, &prepared.placement, &thresholds)?;
     let labels = match &arguments.labels {
         Some(path) => {
-            let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let text =
+                std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
             Some(Labels::from_lines(&text))
         }
         None => Labels::from_metadata(|key| model.metadata().get(key).map(String::as_str)),
     };
-    let name = |class: usize| labels.as_ref().map_or_else(|| class.to_string(), |l| l.name(class).into_owned());
+    let name =
+        |class: usize| labels.as_ref().map_or_else(|| class.to_string(), |l| l.name(class).into_owned());
     if arguments.json {
         let boxes: Vec<_> = found
             .iter()
-            .map(|d| json!({"label": name(d.class), "class": d.class, "score": d.score,
-                "box": [d.left, d.top, d.right, d.bottom]}))
+            .map(|d| {
+                json!({"label": name(d.class), "class": d.class, "score": d.score,
+                "box": [d.left, d.top, d.right, d.bottom]})
+            })
             .collect();
-        terminal.json(&json!({"image": arguments.image, "head": format!("{head:?}"), "detections": boxes}))?;
+        terminal
+            .json(&json!({"image": arguments.image, "head": format!("{head:?}"), "detections": boxes}))?;
     } else {
         let rows: Vec<Vec<String>> = found
             .iter()
@@ -99,7 +103,8 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
                 row
             })
             .collect();
-        terminal.line(output::table(&["label", "score", "left", "top", "right", "bottom"], &rows).trim_end())?;
+        terminal
+            .line(output::table(&["label", "score", "left", "top", "right", "bottom"], &rows).trim_end())?;
     }
     terminal.note(report::summary(&session.stages()));
     Ok(u8::from(found.is_empty()))

@@ -53,7 +53,9 @@ pub(crate) fn gather(
         }
         if one.name.is_none() && matches!(one.source, Source::File(_)) && inputs.len() > 1 {
             let hint = format!("name the input: --input NAME=FILE with one of {}", names());
-            return Err(Hint::new("the model has several inputs and the file is for one of them", hint).into());
+            return Err(
+                Hint::new("the model has several inputs and the file is for one of them", hint).into()
+            );
         }
     }
     inputs
@@ -112,7 +114,9 @@ pub(crate) fn fill(element: ElementType, shape: Shape) -> anyhow::Result<Tensor>
     let fraction = |i: usize| (i * 37 % 255) as f32 / 255.0;
     Ok(match element {
         ElementType::F32 => Tensor::new(shape, &(0..count).map(fraction).collect::<Vec<f32>>())?,
-        ElementType::F64 => Tensor::new(shape, &(0..count).map(|i| f64::from(fraction(i))).collect::<Vec<f64>>())?,
+        ElementType::F64 => {
+            Tensor::new(shape, &(0..count).map(|i| f64::from(fraction(i))).collect::<Vec<f64>>())?
+        }
         ElementType::F16 => {
             Tensor::new(shape, &(0..count).map(|i| f16::from_f32(fraction(i))).collect::<Vec<f16>>())?
         }

@@ -131,7 +131,10 @@ fn text(
         *fired.entry(pass.name).or_default() += pass.rewrites;
     }
     let fired: Vec<String> = fired.iter().map(|(name, count)| format!("{name} {count}")).collect();
-    terminal.line(format_args!("passes  {}", if fired.is_empty() { "none fired".into() } else { fired.join(", ") }))?;
+    terminal.line(format_args!(
+        "passes  {}",
+        if fired.is_empty() { "none fired".into() } else { fired.join(", ") }
+    ))?;
     terminal.line(format_args!(
         "plan    {} steps, {} aliases: {}",
         stage.placement.steps.len(),
@@ -154,7 +157,11 @@ fn text(
         output::bytes(memory.constants),
     ))?;
     let (operations, bytes) = total(stage);
-    terminal.line(format_args!("work    {}FLOP, {}B moved", output::metric(operations as f64), output::metric(bytes as f64)))?;
+    terminal.line(format_args!(
+        "work    {}FLOP, {}B moved",
+        output::metric(operations as f64),
+        output::metric(bytes as f64)
+    ))?;
     terminal.line(report::summary(&[stage]))?;
     if arguments.steps {
         terminal.line("")?;

@@ -55,7 +55,8 @@ pub(crate) fn summary(stages: &[&Arc<Stage>]) -> String {
     reasons.dedup();
     if !reasons.is_empty() {
         let shown = reasons.iter().take(4).cloned().collect::<Vec<_>>().join("; ");
-        let more = if reasons.len() > 4 { format!("; and {} more", reasons.len() - 4) } else { String::new() };
+        let more =
+            if reasons.len() > 4 { format!("; and {} more", reasons.len() - 4) } else { String::new() };
         line.push_str(&format!(" ({shown}{more})"));
     }
     line

@@ -42,7 +42,8 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
     let compiled = arguments.model.compile(&model)?;
     let values = inputs::gather(&compiled, &arguments.input, &arguments.pictures, terminal)?;
     for folder in arguments.output.iter().chain(&arguments.dump_layers) {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make folder {}", folder.display()))?;
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make folder {}", folder.display()))?;
     }
     let feed: Vec<(&str, ValueRef<'_>)> = values.iter().map(|(name, t)| (name.as_str(), t.into())).collect();
     let types: Vec<_> = values.iter().map(|(_, t)| (t.element(), t.shape().clone())).collect();
@@ -121,7 +122,8 @@ pub(crate) fn ms(duration: Duration) -> f64 {
 
 /// Characters that cannot be in a file name become `_`.
 pub(crate) fn file_name(name: &str) -> String {
-    let clean: String = name.chars().map(|c| if matches!(c, '/' | ':' | '\\' | '\0') { '_' } else { c }).collect();
+    let clean: String =
+        name.chars().map(|c| if matches!(c, '/' | ':' | '\\' | '\0') { '_' } else { c }).collect();
     format!("{clean}.npy")
 }
 
@@ -143,7 +145,9 @@ fn numbers(tensor: &Tensor) -> Option<Vec<f64>> {
 }
 
 fn summary(tensor: &Tensor) -> Value {
-    let Some(values) = numbers(tensor) else { return json!({"first": tensor.strings().iter().take(8).collect::<Vec<_>>()}) };
+    let Some(values) = numbers(tensor) else {
+        return json!({"first": tensor.strings().iter().take(8).collect::<Vec<_>>()});
+    };
     let finite = || values.iter().copied().filter(|v| v.is_finite());
     let count = finite().count();
     json!({
@@ -165,7 +169,9 @@ fn describe(name: &str, tensor: &Tensor) -> String {
         return format!("{text} (empty)");
     }
     let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
-    if let (Some(low), Some(high)) = (finite.iter().copied().reduce(f64::min), finite.iter().copied().reduce(f64::max)) {
+    if let (Some(low), Some(high)) =
+        (finite.iter().copied().reduce(f64::min), finite.iter().copied().reduce(f64::max))
+    {
         let mean = finite.iter().sum::<f64>() / finite.len() as f64;
         text.push_str(&format!("  min {low:.5}  max {high:.5}  mean {mean:.5}"));
     }
@@ -174,7 +180,8 @@ fn describe(name: &str, tensor: &Tensor) -> String {
     }
     // A row of many scores is most likely one per class: the best are what one wants to see.
     let shape = tensor.shape();
-    let is_scores = tensor.element().is_float() && shape.last().is_some_and(|&n| (10..=100_000).contains(&n))
+    let is_scores = tensor.element().is_float()
+        && shape.last().is_some_and(|&n| (10..=100_000).contains(&n))
         && shape.iter().rev().skip(1).all(|&d| d == 1);
     if is_scores {
         let mut order: Vec<usize> = (0..values.len()).collect();
@@ -183,7 +190,11 @@ fn describe(name: &str, tensor: &Tensor) -> String {
         text.push_str(&format!("\n  largest  {}", best.join("  ")));
     } else {
         let first: Vec<String> = values.iter().take(6).map(|v| format!("{v:.5}")).collect();
-        text.push_str(&format!("\n  first  {}{}", first.join("  "), if values.len() > 6 { "  …" } else { "" }));
+        text.push_str(&format!(
+            "\n  first  {}{}",
+            first.join("  "),
+            if values.len() > 6 { "  …" } else { "" }
+        ));
     }
     text
 }
@@ -239,4 +250,3 @@ impl Probe for Dump<'_> {
         }
     }
 }
-

@@ -16,6 +16,7 @@ mod rewrite;
 #[cfg(test)]
 mod testing;
 
+mod assign_layouts;
 mod batch_normalization_to_scale;
 mod fold_add_into_matmul;
 mod fold_batch_normalization_into_conv;
@@ -84,6 +85,7 @@ passes! {
     batch_normalization_to_scale: "Makes a BatchNormalization that is left a product and a sum.";
     fuse_add_into_conv: "Lets a Conv or MatMul add a tensor to its result.";
     fuse_activation_into_conv: "Lets a Conv, ConvTranspose or MatMul apply the activation behind it.";
+    assign_layouts: "Lets values lie as kernels want them and converts at the borders.";
 }
 
 /// What a pass may know besides the graph.
@@ -141,6 +143,8 @@ pub enum LayoutChoice {
     },
     /// Any layout, if all data inputs and results share it.
     Any,
+    /// Inputs in any layout, results plain: a permutation of axes.
+    AnyInput,
     /// Plain inputs and results only.
     PlainOnly,
 }
