@@ -1,9 +1,9 @@
 //! Types of all values, from the types of the inputs: concrete, symbolic, or cut where data decides.
 
-use armet_tensor::{ElementType, Tensor};
+use armet_tensor::{ElementType, Shape, Tensor};
 use smallvec::SmallVec;
 
-use crate::{Dim, Graph, GraphError, InferError, NodeId, TensorType, ValueId, ValueType};
+use crate::{Dim, Graph, GraphError, InferError, NodeId, Op, TensorType, Value, ValueId, ValueType};
 
 mod entries;
 
@@ -228,40 +228,85 @@ fn infer_node(graph: &Graph, id: NodeId, walk: &Walk) -> Result<Vec<ValueType>, 
     node.op.operator().infer(&InferInputs(&inputs))
 }
 
-/// Follows integer contents through shape arithmetic.
+/// Follows contents through shape arithmetic: evaluates nodes whose inputs are all known, and follows integer vectors
+/// entry by entry where some entries are names.
 fn follow(graph: &Graph, id: NodeId, walk: &mut Walk, result: &mut Inference) {
     let node = graph.node(id);
-    let Some(output) = node.output() else { return };
-    let Some(ty) = graph.value(output).ty.tensor() else { return };
-    if !matches!(ty.element, ElementType::I64 | ElementType::I32 | ElementType::Bool)
-        || ty.quantization.is_some()
-    {
+    // The shape of each result, when it is small enough to be followed; quantized values are left alone.
+    let followed = |v: &Option<ValueId>| -> Option<(ValueId, ElementType, Shape)> {
+        let ty = graph.value((*v)?).ty.tensor().filter(|ty| ty.quantization.is_none())?;
+        let shape = ty.shape().filter(|shape| shape.elements() <= LONGEST_FOLLOWED)?;
+        Some(((*v)?, ty.element, shape))
+    };
+    let outputs: SmallVec<[Option<(ValueId, ElementType, Shape)>; 1]> =
+        node.outputs.iter().map(followed).collect();
+    if outputs.iter().all(Option::is_none) {
         return;
     }
-    let (element, shape) = (ty.element, ty.shape());
-    if shape.as_ref().is_none_or(|s| s.len() > 1 || s.elements() > LONGEST_FOLLOWED) {
+    if let Some(tensors) = evaluate_known(graph, id, walk) {
+        for (output, tensor) in outputs.into_iter().zip(tensors) {
+            if let (Some((value, element, shape)), Some(tensor)) = (output, tensor)
+                && (tensor.element(), tensor.shape()) == (element, &shape)
+            {
+                walk.values[value.index()] = Some(tensor.clone());
+                result.known.push((value, tensor));
+            }
+        }
         return;
     }
     let read = |v: ValueId| -> Option<Vec<Entry>> {
-        if let Some(tensor) = graph.constant(v).or(walk.values[v.index()].as_ref()) {
-            if tensor.len() > LONGEST_FOLLOWED {
-                return None;
-            }
-            return Some(tensor.to_i64()?.into_iter().map(Entry::Int).collect());
+        match known(graph, walk, v) {
+            Some(tensor) => Some(tensor.to_i64()?.into_iter().map(Entry::Int).collect()),
+            None => walk.entries[v.index()].clone(),
         }
-        walk.entries[v.index()].clone()
     };
-    let Some(entries) = entries::propagate(graph, node, &read) else { return };
-    let Some(shape) = shape else { return };
-    if entries.len() != shape.elements() {
+    let of_integers = |element| matches!(element, ElementType::I64 | ElementType::I32 | ElementType::Bool);
+    if !outputs.iter().flatten().any(|(_, element, shape)| of_integers(*element) && shape.len() <= 1) {
         return;
     }
-    let ints: Option<Vec<i64>> = entries.iter().map(Entry::int).collect();
-    match ints.and_then(|ints| entries::to_tensor(element, &shape, &ints)) {
-        Some(tensor) => {
-            walk.values[output.index()] = Some(tensor.clone());
-            result.known.push((output, tensor));
+    let Some(propagated) = entries::propagate(graph, node, &read) else { return };
+    for (output, entries) in outputs.into_iter().zip(propagated) {
+        let Some((value, element, shape)) = output else { continue };
+        if !of_integers(element) || shape.len() > 1 || entries.len() != shape.elements() {
+            continue;
         }
-        None => walk.entries[output.index()] = Some(entries),
+        let ints: Option<Vec<i64>> = entries.iter().map(Entry::int).collect();
+        match ints.and_then(|ints| entries::to_tensor(element, &shape, &ints)) {
+            Some(tensor) => {
+                walk.values[value.index()] = Some(tensor.clone());
+                result.known.push((value, tensor));
+            }
+            None => walk.entries[value.index()] = Some(entries),
+        }
     }
+}
+
+/// The contents of a value, when they are known and few.
+fn known<'a>(graph: &'a Graph, walk: &'a Walk, value: ValueId) -> Option<&'a Tensor> {
+    let tensor = graph.constant(value).or(walk.values[value.index()].as_ref())?;
+    (tensor.len() <= LONGEST_FOLLOWED).then_some(tensor)
+}
+
+/// The results of a node whose inputs are all known.
+fn evaluate_known(graph: &Graph, id: NodeId, walk: &Walk) -> Option<Vec<Option<Tensor>>> {
+    let node = graph.node(id);
+    // Folding leaves these to later passes, and so does inference.
+    let left = matches!(node.op, Op::If(_) | Op::ConvertLayout(_) | Op::DequantizeLinear(_) | Op::Requantize(_));
+    if left || !node.op.is_deterministic() || node.inputs.iter().all(Option::is_none) {
+        return None;
+    }
+    let plain = |v: &ValueId| graph.value(*v).ty.tensor().is_some_and(|ty| ty.quantization.is_none());
+    if !node.inputs.iter().chain(&node.outputs).flatten().all(plain) {
+        return None;
+    }
+    let inputs: Option<SmallVec<[Option<Value>; 4]>> = node
+        .inputs
+        .iter()
+        .map(|v| v.map_or(Some(None), |v| Some(Some(known(graph, walk, v)?.clone().into()))))
+        .collect();
+    let inputs = inputs?;
+    let inputs: SmallVec<[Option<&Value>; 4]> = inputs.iter().map(Option::as_ref).collect();
+    // A node that cannot be evaluated is reported by whoever runs it.
+    let outputs = crate::evaluate_node(graph, id, &inputs, 0).ok()?;
+    Some(outputs.into_iter().map(|value| value.tensor().cloned()).collect())
 }
