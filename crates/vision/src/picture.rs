@@ -293,6 +293,29 @@ mod tests {
     }
 
     #[test]
+    fn no_change_to_a_file_makes_decoding_panic() {
+        let picture = gradient(40, 30);
+        let mut jpeg = Cursor::new(Vec::new());
+        let rgb = image::ExtendedColorType::Rgb8;
+        image::write_buffer_with_format(&mut jpeg, picture.rgb(), 40, 30, rgb, ImageFormat::Jpeg).unwrap();
+        let limits = Limits { pixels: 1 << 20, side: 4096 };
+        let mut generator = crate::common::Generator::new(7);
+        for original in [picture.encode_png().unwrap(), jpeg.into_inner()] {
+            assert!(Picture::decode(&original, &limits).is_ok());
+            for _ in 0..400 {
+                let mut bytes = original.clone();
+                for _ in 0..=generator.below(3) {
+                    let place = generator.below(bytes.len() as u32) as usize;
+                    bytes[place] = generator.below(256) as u8;
+                }
+                if let Ok(decoded) = Picture::decode(&bytes, &limits) {
+                    assert_eq!(decoded.rgb().len(), 3 * decoded.width() * decoded.height());
+                }
+            }
+        }
+    }
+
+    #[test]
     fn transparency_lies_over_white() {
         let mut bytes = Cursor::new(Vec::new());
         let pixels = [0, 0, 0, 0, 10, 20, 30, 255, 0, 0, 0, 128, 255, 0, 0, 51];
