@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use armet_graph::infer::infer;
-use armet_graph::passes::{self, LayoutPreference, PassOptions, PassReport};
+use armet_graph::passes::{self, LayoutChoice, LayoutPreference, PassOptions, PassReport};
 use armet_graph::{Graph, InferError, NodeId, Op, Output, ValueId, ValueType};
 use armet_tensor::{ElementType, Layout, Tensor};
 use smallvec::SmallVec;
@@ -70,10 +70,8 @@ pub fn compile(mut graph: Graph, options: &CompileOptions<'_>) -> Result<Stage, 
     let mut results = graph.outputs().to_vec();
     results.extend(handed.iter().map(|&value| Output { name: String::new(), value }));
     graph.set_outputs(results);
-    if let Some(layouts) = options.backends.iter().find_map(|b| b.layouts()) {
-        reports.extend(run_passes(&mut graph, options, Some(layouts))?);
-    }
-    let mut plan = Planner::new(&graph, &cut, options)?.plan();
+    let (mut graph, planner) = lay_out(graph, &cut, options, &mut reports)?;
+    let mut plan = planner.plan(&graph);
     let results = graph.outputs().to_vec();
     plan.outputs = results[..count]
         .iter()
@@ -110,6 +108,70 @@ pub fn compile(mut graph: Graph, options: &CompileOptions<'_>) -> Result<Stage, 
         memory: plan.memory,
         rest,
     })
+}
+
+/// Assigns layouts and lowers every node. A node that no backend takes is evaluated by meaning, which needs plain values:
+/// then layouts are assigned anew with that node kept plain.
+fn lay_out(
+    graph: Graph,
+    cut: &Cut,
+    options: &CompileOptions<'_>,
+    reports: &mut Vec<PassReport>,
+) -> Result<(Graph, Planner), CompileError> {
+    let Some(layouts) = options.backends.iter().find_map(|b| b.layouts()) else {
+        let planner = Planner::new(&graph, cut, options).map_err(Unlowered::into_error)?;
+        return Ok((graph, planner));
+    };
+    let mut kept = KeptPlain { layouts, plain: HashSet::new() };
+    loop {
+        let mut laid_out = graph.clone();
+        let report = run_passes(&mut laid_out, options, Some(&kept))?;
+        match Planner::new(&laid_out, cut, options) {
+            Ok(planner) => {
+                reports.extend(report);
+                return Ok((laid_out, planner));
+            }
+            Err(Unlowered::NeedsPlain(id, error)) => {
+                if graph.get_node(id).is_none() || !kept.plain.insert(id) {
+                    return Err(error);
+                }
+            }
+            Err(Unlowered::Failed(error)) => return Err(error),
+        }
+    }
+}
+
+/// A backend's preferences, but for nodes that must be plain.
+struct KeptPlain<'a> {
+    layouts: &'a dyn LayoutPreference,
+    plain: HashSet<NodeId>,
+}
+
+impl LayoutPreference for KeptPlain<'_> {
+    fn preference(&self, graph: &Graph, node: NodeId) -> LayoutChoice {
+        if self.plain.contains(&node) { LayoutChoice::PlainOnly } else { self.layouts.preference(graph, node) }
+    }
+}
+
+/// Why lowering stopped.
+enum Unlowered {
+    /// This node would be evaluated by meaning if its values were plain.
+    NeedsPlain(NodeId, CompileError),
+    Failed(CompileError),
+}
+
+impl Unlowered {
+    fn into_error(self) -> CompileError {
+        match self {
+            Self::NeedsPlain(_, error) | Self::Failed(error) => error,
+        }
+    }
+}
+
+impl<E: Into<CompileError>> From<E> for Unlowered {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
 }
 
 fn run_passes(
@@ -223,8 +285,7 @@ struct Draft {
     scratch: usize,
 }
 
-struct Planner<'a> {
-    graph: &'a Graph,
+struct Planner {
     drafts: Vec<Draft>,
     /// For an alias, the value whose bytes it is.
     roots: HashMap<ValueId, ValueId>,
@@ -242,11 +303,10 @@ struct Planned {
     outputs: Vec<OutputSource>,
 }
 
-impl<'a> Planner<'a> {
-    fn new(graph: &'a Graph, cut: &Cut, options: &CompileOptions<'_>) -> Result<Self, CompileError> {
+impl Planner {
+    fn new(graph: &Graph, cut: &Cut, options: &CompileOptions<'_>) -> Result<Self, Unlowered> {
         let context = CompileContext { packs: options.packs, threads: options.threads };
-        let mut planner =
-            Self { graph, drafts: Vec::new(), roots: HashMap::new(), placement: Placement::default() };
+        let mut planner = Self { drafts: Vec::new(), roots: HashMap::new(), placement: Placement::default() };
         for id in graph.order()? {
             let node = graph.node(id);
             check_sizes(graph, node)?;
@@ -276,7 +336,7 @@ impl<'a> Planner<'a> {
                 planner.placement.aliases += 1;
                 continue;
             }
-            planner.add(id, refused, compiled, options)?;
+            planner.add(graph, id, refused, compiled, options)?;
         }
         Ok(planner)
     }
@@ -287,17 +347,14 @@ impl<'a> Planner<'a> {
 
     fn add(
         &mut self,
+        graph: &Graph,
         id: NodeId,
         refused: Vec<Refusal>,
         compiled: Option<(crate::BackendId, Box<dyn CompiledNode>)>,
         options: &CompileOptions<'_>,
-    ) -> Result<(), CompileError> {
-        let graph = self.graph;
+    ) -> Result<(), Unlowered> {
         let node = graph.node(id);
-        let types = |values: &[Option<ValueId>]| -> SmallVec<[Option<&'a ValueType>; 4]> {
-            values.iter().map(|v| v.map(|v| &graph.value(v).ty)).collect()
-        };
-        let cost = node.op.cost(&types(&node.inputs), &types(&node.outputs));
+        let cost = node.op.cost(&types(graph, &node.inputs), &types(graph, &node.outputs));
         let (backend, kernel, kind, scratch) = match compiled {
             Some((backend, compiled)) => {
                 let (kernel, scratch) = (compiled.kernel(), compiled.scratch_bytes());
@@ -315,12 +372,16 @@ impl<'a> Planner<'a> {
                     .chain(&node.outputs)
                     .flatten()
                     .all(|v| graph.value(*v).layout == Layout::Plain);
-                if !options.allow_reference || !plain {
-                    return Err(CompileError::Refused {
-                        node: node.name.clone(),
-                        operator: node.op.name(),
-                        reasons: if plain { reasons } else { format!("{reasons}; layout is not plain") },
-                    });
+                let error = CompileError::Refused {
+                    node: node.name.clone(),
+                    operator: node.op.name(),
+                    reasons,
+                };
+                if !options.allow_reference {
+                    return Err(Unlowered::Failed(error));
+                }
+                if !plain {
+                    return Err(Unlowered::NeedsPlain(id, error));
                 }
                 (REFERENCE, format!("evaluate_{}", node.op.name()), StepKind::Evaluate(id), 0)
             }
@@ -339,8 +400,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    fn plan(mut self) -> Planned {
-        let graph = self.graph;
+    fn plan(mut self, graph: &Graph) -> Planned {
         let end = self.drafts.len();
         // The last step that reads each root value.
         let mut last: HashMap<ValueId, usize> = HashMap::new();
@@ -459,6 +519,10 @@ fn aligned(tensor: &Tensor) -> Tensor {
     }
     Tensor::from_bytes(tensor.element(), tensor.shape().clone(), tensor.bytes())
         .unwrap_or_else(|_| tensor.clone())
+}
+
+fn types<'a>(graph: &'a Graph, values: &[Option<ValueId>]) -> SmallVec<[Option<&'a ValueType>; 4]> {
+    values.iter().map(|v| v.map(|v| &graph.value(v).ty)).collect()
 }
 
 fn check_sizes(graph: &Graph, node: &armet_graph::Node) -> Result<(), CompileError> {

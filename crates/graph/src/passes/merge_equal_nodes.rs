@@ -33,7 +33,9 @@ pub(super) fn run(graph: &mut Graph, _: &PassContext<'_>) -> Result<usize, Graph
 
 /// Whether two nodes with the same inputs give the same results, in places that can be exchanged.
 fn same_work(graph: &Graph, a: &Node, b: &Node) -> bool {
-    a.op.attributes() == b.op.attributes()
+    // Kinds within a family (Add, Sub) differ in name, not in attributes.
+    a.op.name() == b.op.name()
+        && a.op.attributes() == b.op.attributes()
         && a.outputs.len() == b.outputs.len()
         && a.outputs.iter().zip(&b.outputs).all(|(a, b)| match (a, b) {
             (Some(a), Some(b)) => graph.value(*a).ty == graph.value(*b).ty,
@@ -93,20 +95,23 @@ mod tests {
         let a = b.node("a", binary(BinaryKind::Add), &[x, one]);
         let c = b.node("c", binary(BinaryKind::Add), &[x, same]);
         let d = b.node("d", binary(BinaryKind::Add), &[x, other]);
+        let g = b.node("g", binary(BinaryKind::Sub), &[x, one]);
         let e = b.node("e", unary(UnaryKind::LeakyRelu { alpha: 0.5 }), &[c]);
         let f = b.node("f", unary(UnaryKind::LeakyRelu { alpha: 0.25 }), &[a]);
-        let graph = b.finish(&[a, d, e, f]);
+        let graph = b.finish(&[a, d, e, f, g]);
         becomes!(graph, PASS, @r"
         graph test
           input x: float32[3]
           a: float32[3] = Add(x, c1 float32[] {1}) // a + c
           d: float32[3] = Add(x, c3 float32[] {2})
+          g: float32[3] = Sub(x, c1 float32[] {1})
           e: float32[3] = LeakyRelu(a) alpha=0.5
           f: float32[3] = LeakyRelu(a) alpha=0.25
           output a
           output d
           output e
           output f
+          output g
         ");
     }
 }
