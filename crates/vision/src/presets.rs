@@ -269,6 +269,17 @@ impl Preparation {
         Ok(Guess { name: "unit", preparation: Self { order, layout, ..Self::unit() }, reason })
     }
 
+    /// The same preparation with the channels where an input of this shape has them, as far as the shape tells.
+    #[must_use]
+    pub fn laid_out_for(self, shape: &[Option<usize>]) -> Self {
+        let channels = Some(self.order.count());
+        match *shape {
+            [_, first, _, _] if first == channels => Self { layout: Layout::ChannelsFirst, ..self },
+            [_, _, _, last] if last == channels => Self { layout: Layout::ChannelsLast, ..self },
+            _ => self,
+        }
+    }
+
     /// The size of the input that a shape states under this preparation's layout, width first.
     pub fn size_in(&self, shape: &[Option<usize>]) -> (Option<usize>, Option<usize>) {
         match (shape, self.layout) {

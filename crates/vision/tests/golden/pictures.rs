@@ -86,6 +86,10 @@ fn guesses_rest_on_the_shape_and_say_so() {
     assert!(first.reason.contains("assumed preset \"unit\""), "{}", first.reason);
     let last = Preparation::guess(&[None, None, None, Some(1)]).unwrap();
     assert_eq!((last.preparation.layout, last.preparation.order.count()), (Layout::ChannelsLast, 1));
+    let imagenet = Preparation::named("imagenet").unwrap();
+    let shape = [Some(1), Some(224), Some(224), Some(3)];
+    assert_eq!(imagenet.clone().laid_out_for(&shape).layout, Layout::ChannelsLast);
+    assert_eq!(imagenet.clone().laid_out_for(&[None; 4]), imagenet);
     for shape in [&[Some(1), Some(1000)][..], &[Some(1), Some(64), Some(8), Some(8)], &[]] {
         assert!(Preparation::guess(shape).is_err());
     }
