@@ -13,12 +13,15 @@ mod order;
 mod proto;
 mod scan;
 mod tensor;
+#[cfg(test)]
+mod tests;
 mod types;
 mod values;
 
 use std::collections::BTreeMap;
 
 use armet_graph::Graph;
+use armet_tensor::Tensor;
 use bytes::Bytes;
 use prost::Message as _;
 
@@ -84,6 +87,19 @@ pub fn import(bytes: Bytes, options: &ImportOptions<'_>) -> Result<Imported, Imp
 /// The operators that are read: domain (empty for ONNX's own), name, and the first version of each reading.
 pub fn operators() -> impl Iterator<Item = (&'static str, &'static str, i64)> {
     ops::names()
+}
+
+/// Reads a file that holds one `TensorProto`, as ONNX's own test cases do; gives its name too.
+///
+/// # Errors
+/// When the bytes are no tensor.
+pub fn read_tensor(bytes: Bytes, limits: &Limits) -> Result<(String, Tensor), ImportError> {
+    scan::scan_tensor(&bytes, limits)?;
+    let proto = proto::TensorProto::decode(bytes)?;
+    let tensor = tensor::TensorReader::new(None, limits).read(&proto);
+    tensor
+        .map(|tensor| (proto.name.clone(), tensor))
+        .map_err(|problem| ImportError::Tensor { name: proto.name.clone(), problem: Box::new(problem) })
 }
 
 fn import_model(model: &proto::ModelProto, options: &ImportOptions<'_>) -> Result<Imported, ImportError> {

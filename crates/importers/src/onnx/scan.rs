@@ -142,6 +142,14 @@ pub(super) fn scan(bytes: &[u8], limits: &Limits) -> Result<(), WireError> {
     Walk { limits, nodes: 0, decoded: 0 }.message(Kind::Model, bytes, 0, 0, 0)
 }
 
+/// Walks over a file that holds one tensor.
+///
+/// # Errors
+/// As for [`scan`].
+pub(super) fn scan_tensor(bytes: &[u8], limits: &Limits) -> Result<(), WireError> {
+    Walk { limits, nodes: 0, decoded: 0 }.message(Kind::Tensor, bytes, 0, 0, 0)
+}
+
 impl Walk<'_> {
     /// Lists grow by doubling, so an element may take twice its size.
     fn charge(&mut self, bytes: usize) -> Result<(), WireError> {

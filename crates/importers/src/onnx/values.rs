@@ -16,7 +16,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use armet_graph::ops::{DequantizeLinear, QuantizeLinear, Requantize, numbers};
+use armet_graph::ops::{BinaryKind, DequantizeLinear, QuantizeLinear, Requantize, UnaryKind, numbers};
 use armet_graph::{Graph, InferInput, InferInputs, NodeId, Op, TensorType, ValueId, ValueType};
 use armet_tensor::{ElementType, Quantization, Shape, Tensor};
 
@@ -133,7 +133,10 @@ impl Scope {
         outputs: &[Option<ValueId>],
     ) -> Vec<(ValueId, TensorType)> {
         let id = self.graph.add_node(name, op, inputs, outputs.iter().copied());
-        let Some(types) = self.infer(id) else { return Vec::new() };
+        let Some(types) = self.infer(id) else {
+            self.guess_element(id);
+            return Vec::new();
+        };
         let mut conflicts = Vec::new();
         for (output, found) in outputs.iter().zip(types) {
             let Some(output) = *output else { continue };
@@ -180,6 +183,38 @@ impl Scope {
             })
             .collect();
         node.op.operator().infer(&InferInputs(&inputs)).ok()
+    }
+
+    /// Where the shape of the first result needs data or ranks that are not known, its element type is known still.
+    fn guess_element(&mut self, id: NodeId) {
+        let node = self.graph.node(id);
+        let Some(output) = node.output().filter(|v| !self.is_known(*v)) else { return };
+        let of = |index: usize| node.input(index).and_then(|v| self.tensor_type(v)).map(|t| t.element);
+        let element = match &node.op {
+            Op::Cast(op) => Some(op.to),
+            Op::ConstantOfShape(op) => Some(op.value.element()),
+            Op::Shape(_) | Op::Size(_) | Op::NonZero(_) | Op::ArgReduce(_) => Some(ElementType::I64),
+            Op::Unary(op) if matches!(op.kind, UnaryKind::IsNan | UnaryKind::IsInf { .. }) => {
+                Some(ElementType::Bool)
+            }
+            Op::Binary(op) if is_comparison(op.kind) => Some(ElementType::Bool),
+            Op::Where(_) => of(1),
+            Op::OneHot(_) => of(2),
+            Op::DequantizeLinear(_) => of(1),
+            Op::MatMulInteger(_) | Op::ConvInteger(_) => Some(ElementType::I32),
+            Op::If(op) => {
+                let branch = &op.then_branch;
+                let result = branch.outputs().first().map(|o| branch.value(o.value));
+                result.and_then(|v| v.ty.tensor()).map(|t| t.element)
+            }
+            Op::QuantizeLinear(_) | Op::DynamicQuantizeLinear(_) => None,
+            Op::Random(op) => op.element.or_else(|| of(0)),
+            _ => of(0),
+        };
+        if let Some(element) = element {
+            self.graph.value_mut(output).ty = TensorType::unranked(element).into();
+            self.known.insert(output);
+        }
     }
 
     /// The plain integers of a value; the value itself when it is not quantized.
@@ -294,6 +329,11 @@ impl Scope {
             }
         }
     }
+}
+
+fn is_comparison(kind: BinaryKind) -> bool {
+    use BinaryKind::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
+    matches!(kind, Equal | Less | Greater | LessOrEqual | GreaterOrEqual)
 }
 
 /// The quantization that constant parameters stand for; `None` when they do not fit each other.

@@ -1,0 +1,187 @@
+//! Subgraphs, functions, names and shapes.
+
+use armet_graph::{Dim, Op};
+use armet_tensor::Bool;
+
+use super::super::proto::{FunctionProto, StringStringEntryProto};
+use super::*;
+
+fn branch(nodes: Vec<NodeProto>, output: &str) -> GraphProto {
+    graph(vec![], nodes, &[output])
+}
+
+fn condition() -> ValueInfoProto {
+    info("c", ElementType::Bool, vec![])
+}
+
+fn vector(name: &str) -> ValueInfoProto {
+    info(name, ElementType::F32, vec![dimension(2)])
+}
+
+fn both(graph: &Graph, inputs: &[Tensor]) -> [Tensor; 2] {
+    [1, 0].map(|c| {
+        let mut all = vec![Tensor::scalar(Bool(c))];
+        all.extend_from_slice(inputs);
+        evaluate(graph, &all).remove(0)
+    })
+}
+
+#[test]
+fn branches_share_one_list_of_captured_values() {
+    let then_branch = branch(vec![node("Add", &["b", "a"], &["t"], vec![])], "t");
+    let else_branch = branch(vec![node("Mul", &["a", "k"], &["e"], vec![])], "e");
+    let choose = node(
+        "If",
+        &["c"],
+        &["y"],
+        vec![graph_attribute("then_branch", then_branch), graph_attribute("else_branch", else_branch)],
+    );
+    let mut graph = graph(vec![condition(), vector("a"), vector("b")], vec![choose], &["y"]);
+    graph.initializer.push(tensor_proto("k", &f32s(&[2], &[3., 4.])));
+    let graph = imported(&model(13, graph)).graph;
+    let (_, choose) = graph.nodes().next().unwrap();
+    let Op::If(op) = &choose.op else { panic!("{choose:?}") };
+    // The constant is copied, so the captured values are b and a, in the order of first use.
+    let names: Vec<&str> = choose.inputs.iter().flatten().map(|v| graph.value(*v).name.as_str()).collect();
+    assert_eq!(names, ["c", "b", "a"]);
+    for branch in [&op.then_branch, &op.else_branch] {
+        let names: Vec<&str> = branch.inputs().iter().map(|v| branch.value(*v).name.as_str()).collect();
+        assert_eq!(names, ["b", "a"]);
+    }
+    let [yes, no] = both(&graph, &[f32s(&[2], &[1., 2.]), f32s(&[2], &[10., 20.])]);
+    assert_close("then", &yes, &f32s(&[2], &[11., 22.]));
+    assert_close("else", &no, &f32s(&[2], &[3., 8.]));
+}
+
+#[test]
+fn an_inner_branch_captures_through_the_outer_one() {
+    let inner = |op: &str| branch(vec![node(op, &["a"], &["z"], vec![])], "z");
+    let choose = node(
+        "If",
+        &["c"],
+        &["t"],
+        vec![graph_attribute("then_branch", inner("Neg")), graph_attribute("else_branch", inner("Abs"))],
+    );
+    let outer = node(
+        "If",
+        &["c"],
+        &["y"],
+        vec![
+            graph_attribute("then_branch", branch(vec![choose], "t")),
+            // The result of a branch may be a value of the graph outside.
+            graph_attribute("else_branch", branch(vec![], "a")),
+        ],
+    );
+    let graph = graph(vec![condition(), vector("a")], vec![outer], &["y"]);
+    let graph = imported(&model(16, graph)).graph;
+    let [yes, no] = both(&graph, &[f32s(&[2], &[1., -2.])]);
+    assert_close("then", &yes, &f32s(&[2], &[-1., 2.]));
+    assert_close("else", &no, &f32s(&[2], &[1., -2.]));
+}
+
+fn function(domain: &str, name: &str, nodes: Vec<NodeProto>) -> FunctionProto {
+    FunctionProto {
+        domain: domain.into(),
+        name: name.into(),
+        input: vec!["x".into()],
+        output: vec!["y".into()],
+        attribute: vec!["alpha".into()],
+        node: nodes,
+        opset_import: vec![opset("", 13), opset("local", 1)],
+        ..FunctionProto::default()
+    }
+}
+
+fn local(name: &str, inputs: &[&str], outputs: &[&str], attributes: Vec<AttributeProto>) -> NodeProto {
+    NodeProto { domain: "local".into(), ..node(name, inputs, outputs, attributes) }
+}
+
+#[test]
+fn functions_are_written_out() {
+    let reference = AttributeProto { ref_attr_name: "alpha".into(), ..attribute("alpha", kind::FLOAT) };
+    let leaky = function(
+        "local",
+        "Leaky",
+        vec![node("LeakyRelu", &["x"], &["t"], vec![reference.clone()]), node("Neg", &["t"], &["y"], vec![])],
+    );
+    let forwarded = AttributeProto { name: "alpha".into(), ..reference };
+    let twice = function(
+        "local",
+        "Twice",
+        vec![
+            local("Leaky", &["x"], &["t"], vec![forwarded.clone()]),
+            local("Leaky", &["t"], &["y"], vec![forwarded]),
+        ],
+    );
+    let nodes = vec![
+        local("Twice", &["a"], &["t"], vec![float("alpha", 0.5)]),
+        local("Twice", &["t"], &["y"], vec![float("alpha", 0.25)]),
+    ];
+    let mut model = model(13, graph(vec![vector("a")], nodes, &["y"]));
+    model.functions = vec![leaky, twice];
+    let graph = imported(&model).graph;
+    assert_eq!(graph.node_count(), 8);
+    let y = evaluate(&graph, &[f32s(&[2], &[8., -8.])]).remove(0);
+    // Each Leaky is x -> -x for positive x and -alpha * x otherwise.
+    assert_close("functions", &y, &f32s(&[2], &[8. * 0.5 * 0.25, -8. * 0.5 * 0.25]));
+}
+
+#[test]
+fn functions_that_use_themselves_are_refused() {
+    let forever = function("local", "Forever", vec![local("Forever", &["x"], &["y"], vec![])]);
+    let mut model =
+        model(13, graph(vec![vector("a")], vec![local("Forever", &["a"], &["y"], vec![])], &["y"]));
+    model.functions = vec![forever];
+    assert!(matches!(try_import(&model), Err(ImportError::TooLarge { .. })));
+}
+
+#[test]
+fn functions_cannot_blow_up() {
+    let layer = |n: usize| {
+        let next = format!("f{}", n + 1);
+        let uses = (0..20).map(|i| local(&next, &["x"], &[if i == 0 { "y" } else { "" }], vec![])).collect();
+        function("local", &format!("f{n}"), uses)
+    };
+    let mut model = model(13, graph(vec![vector("a")], vec![local("f0", &["a"], &["y"], vec![])], &["y"]));
+    model.functions = (0..15).map(layer).collect();
+    model.functions.push(function("local", "f15", vec![node("Neg", &["x"], &["y"], vec![])]));
+    assert!(matches!(try_import(&model), Err(ImportError::TooLarge { .. })));
+}
+
+#[test]
+fn names_and_dimensions_are_the_models() {
+    let unnamed = || DimensionProto::default();
+    let named = |name: &str| DimensionProto { dim_value: None, dim_param: Some(name.into()) };
+    let zero = dimension(0);
+    let negative = DimensionProto { dim_value: Some(-1), dim_param: None };
+    let dims = vec![named("batch"), unnamed(), dimension(3), named("?"), zero, negative];
+    let graph = graph(
+        vec![info("images", ElementType::F32, dims), info_like("w", &f32s(&[1], &[2.]))],
+        vec![node("Mul", &["images", "w"], &["y"], vec![])],
+        &["y"],
+    );
+    let mut model = model(13, graph);
+    let weights = tensor_proto("w", &f32s(&[1], &[2.]));
+    model.graph.as_mut().unwrap().initializer.push(weights);
+    model.metadata_props.push(StringStringEntryProto { key: "stride".into(), value: "32".into() });
+    model.producer_name = "exporter".into();
+    let found = imported(&model);
+    let graph = &found.graph;
+    assert_eq!(graph.inputs().len(), 1, "an initializer is no input");
+    let input = graph.value(graph.inputs()[0]);
+    let dims = input.ty.tensor().unwrap().dims.clone().unwrap();
+    let symbol = Dim::symbol;
+    let wanted = [
+        symbol("batch"),
+        symbol("images_1"),
+        3.into(),
+        symbol("images_3"),
+        symbol("images_4"),
+        symbol("images_5"),
+    ];
+    assert_eq!(dims.as_slice(), wanted);
+    assert_eq!((input.name.as_str(), graph.outputs()[0].name.as_str()), ("images", "y"));
+    assert_eq!(found.metadata["stride"], "32");
+    assert_eq!(found.producer.name, "exporter");
+    assert_eq!(found.opsets[""], 13);
+}

@@ -1,0 +1,315 @@
+//! What older operator sets say differently, one row per difference.
+
+use armet_tensor::{Bool, Tensor};
+
+use super::*;
+
+struct Row {
+    operator: &'static str,
+    version: i64,
+    attributes: Vec<AttributeProto>,
+    inputs: Vec<Tensor>,
+    /// Inputs that are constants of the model.
+    constants: Vec<Tensor>,
+    wanted: Vec<Tensor>,
+}
+
+fn row(operator: &'static str, version: i64, attributes: Vec<AttributeProto>, inputs: &[Tensor]) -> Row {
+    Row { operator, version, attributes, inputs: inputs.to_vec(), constants: vec![], wanted: vec![] }
+}
+
+impl Row {
+    fn with(mut self, constants: &[Tensor]) -> Self {
+        self.constants = constants.to_vec();
+        self
+    }
+
+    fn gives(mut self, wanted: &[Tensor]) -> Self {
+        self.wanted = wanted.to_vec();
+        self
+    }
+
+    fn check(&self) {
+        let what = format!("{}-{}", self.operator, self.version);
+        let names = |prefix: &str, n: usize| (0..n).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>();
+        let inputs = names("x", self.inputs.len());
+        let constants = names("c", self.constants.len());
+        let outputs = names("y", self.wanted.len());
+        let infos = inputs.iter().zip(&self.inputs).map(|(name, t)| info_like(name, t)).collect();
+        let all: Vec<&str> = inputs.iter().chain(&constants).map(String::as_str).collect();
+        let outputs: Vec<&str> = outputs.iter().map(String::as_str).collect();
+        let main = node(self.operator, &all, &outputs, self.attributes.clone());
+        let mut graph = graph(infos, vec![main], &outputs);
+        graph.initializer = constants.iter().zip(&self.constants).map(|(n, t)| tensor_proto(n, t)).collect();
+        let model = try_import(&model(self.version, graph)).unwrap_or_else(|e| panic!("{what}: {e}"));
+        for (found, wanted) in evaluate(&model.graph, &self.inputs).iter().zip(&self.wanted) {
+            assert_close(&what, found, wanted);
+        }
+    }
+}
+
+fn check(rows: &[Row]) {
+    rows.iter().for_each(Row::check);
+}
+
+fn count(shape: &[usize]) -> Tensor {
+    let values: Vec<f32> = (0..shape.iter().product()).map(|i: usize| i as f32).collect();
+    f32s(shape, &values)
+}
+
+#[test]
+fn attributes_that_became_inputs() {
+    let x = count(&[2, 4]);
+    check(&[
+        row("Slice", 1, vec![ints("axes", &[1]), ints("starts", &[1]), ints("ends", &[3])], &[x.clone()])
+            .gives(&[f32s(&[2, 2], &[1., 2., 5., 6.])]),
+        row("Slice", 9, vec![ints("starts", &[1]), ints("ends", &[i64::MAX])], &[x.clone()])
+            .gives(&[f32s(&[1, 4], &[4., 5., 6., 7.])]),
+        row("Split", 2, vec![int("axis", 1), ints("split", &[1, 3])], &[x.clone()])
+            .gives(&[f32s(&[2, 1], &[0., 4.]), f32s(&[2, 3], &[1., 2., 3., 5., 6., 7.])]),
+        row("Split", 11, vec![int("axis", -1)], &[x.clone()])
+            .gives(&[f32s(&[2, 2], &[0., 1., 4., 5.]), f32s(&[2, 2], &[2., 3., 6., 7.])]),
+        row("Split", 1, vec![int("axis", 1)], &[x.clone()])
+            .with(&[i64s(&[3, 1])])
+            .gives(&[f32s(&[2, 3], &[0., 1., 2., 4., 5., 6.]), f32s(&[2, 1], &[3., 7.])]),
+        row("Squeeze", 1, vec![ints("axes", &[0])], &[count(&[1, 2, 1])]).gives(&[count(&[2, 1])]),
+        row("Squeeze", 11, vec![ints("axes", &[-1])], &[count(&[1, 2, 1])]).gives(&[count(&[1, 2])]),
+        row("Squeeze", 11, vec![], &[count(&[1, 2, 1])]).gives(&[count(&[2])]),
+        row("Unsqueeze", 1, vec![ints("axes", &[0, 2])], &[count(&[2])]).gives(&[count(&[1, 2, 1])]),
+        row("Unsqueeze", 11, vec![ints("axes", &[-1])], &[count(&[2])]).gives(&[count(&[2, 1])]),
+        row("Clip", 6, vec![float("min", 2.), float("max", 5.)], &[x.clone()])
+            .gives(&[f32s(&[2, 4], &[2., 2., 2., 3., 4., 5., 5., 5.])]),
+        row("Clip", 1, vec![ints("consumed_inputs", &[0]), float("max", 1.)], &[x.clone()])
+            .gives(&[f32s(&[2, 4], &[0., 1., 1., 1., 1., 1., 1., 1.])]),
+        row("Pad", 2, vec![ints("pads", &[0, 1, 0, 0]), float("value", 9.)], &[count(&[2, 1])])
+            .gives(&[f32s(&[2, 2], &[9., 0., 9., 1.])]),
+        row("Pad", 1, vec![ints("paddings", &[1, 0, 0, 0])], &[count(&[1, 2])])
+            .gives(&[f32s(&[2, 2], &[0., 0., 0., 1.])]),
+        row("Reshape", 1, vec![ints("shape", &[0, 2, -1])], &[x.clone()]).gives(&[count(&[2, 2, 2])]),
+        row("TopK", 1, vec![int("k", 2), int("axis", 1)], &[x.clone()])
+            .gives(&[f32s(&[2, 2], &[3., 2., 7., 6.]), Tensor::new([2, 2], &[3i64, 2, 3, 2]).unwrap()]),
+        row("Tile", 1, vec![], &[count(&[1, 2])])
+            .with(&[Tensor::scalar(2f32), Tensor::scalar(1f32)])
+            .gives(&[f32s(&[1, 4], &[0., 1., 0., 1.])]),
+    ]);
+}
+
+#[test]
+fn axes_of_reductions() {
+    let x = f32s(&[2, 2], &[1., 2., 3., 4.]);
+    let axes = || ints("axes", &[1]);
+    check(&[
+        row("ReduceSum", 11, vec![axes(), int("keepdims", 0)], &[x.clone()]).gives(&[f32s(&[2], &[3., 7.])]),
+        row("ReduceSum", 13, vec![int("keepdims", 0)], &[x.clone()])
+            .with(&[i64s(&[0])])
+            .gives(&[f32s(&[2], &[4., 6.])]),
+        row("ReduceMean", 13, vec![axes()], &[x.clone()]).gives(&[f32s(&[2, 1], &[1.5, 3.5])]),
+        row("ReduceMean", 18, vec![], &[x.clone()]).with(&[i64s(&[1])]).gives(&[f32s(&[2, 1], &[1.5, 3.5])]),
+        row("ReduceMax", 1, vec![], &[x.clone()]).gives(&[f32s(&[1, 1], &[4.])]),
+        row("ReduceL2", 11, vec![ints("axes", &[-1]), int("keepdims", 0)], &[x.clone()])
+            .gives(&[f32s(&[2], &[5f32.sqrt(), 5.])]),
+    ]);
+}
+
+#[test]
+fn broadcasting_that_had_to_be_asked_for() {
+    let x = f32s(&[2, 3, 1], &[1., 2., 3., 4., 5., 6.]);
+    let by = |axis| vec![int("broadcast", 1), int("axis", axis)];
+    let b = f32s(&[3], &[10., 20., 30.]);
+    let sum = f32s(&[2, 3, 1], &[11., 22., 33., 14., 25., 36.]);
+    check(&[
+        row("Add", 6, by(1), &[x.clone(), b.clone()]).gives(&[sum.clone()]),
+        row("Add", 1, by(-2), &[x.clone(), b.clone()]).gives(&[sum]),
+        row("Mul", 6, by(0), &[x.clone(), f32s(&[2], &[1., 2.])])
+            .gives(&[f32s(&[2, 3, 1], &[1., 2., 3., 8., 10., 12.])]),
+        row("Sub", 6, by(1), &[x.clone()])
+            .with(&[f32s(&[3, 1], &[1., 2., 3.])])
+            .gives(&[f32s(&[2, 3, 1], &[0., 0., 0., 3., 3., 3.])]),
+        row("Pow", 1, vec![int("broadcast", 1)], &[f32s(&[2], &[2., 3.]), f32s(&[1], &[2.])])
+            .gives(&[f32s(&[2], &[4., 9.])]),
+        row("Greater", 1, by(0), &[count(&[2, 2]), f32s(&[2], &[0., 2.])]).gives(&[Tensor::new(
+            [2, 2],
+            &[Bool(0), Bool(1), Bool(0), Bool(1)],
+        )
+        .unwrap()]),
+        row("PRelu", 6, vec![], &[f32s(&[1, 2, 1, 1], &[-1., -1.]), f32s(&[2], &[0.5, 0.25])])
+            .gives(&[f32s(&[1, 2, 1, 1], &[-0.5, -0.25])]),
+        row("PRelu", 6, vec![], &[f32s(&[1, 2], &[-1., 1.]), f32s(&[1], &[0.5])])
+            .gives(&[f32s(&[1, 2], &[-0.5, 1.])]),
+        row("Gemm", 6, vec![int("broadcast", 1), float("beta", 2.)], &[f32s(&[1, 1], &[3.])])
+            .with(&[f32s(&[1, 2], &[1., 2.]), f32s(&[2], &[1., 1.])])
+            .gives(&[f32s(&[1, 2], &[5., 8.])]),
+    ]);
+}
+
+#[test]
+fn defaults_that_changed() {
+    let x = f32s(&[1, 2, 2], &[0., 0., 0., 3f32.ln()]);
+    let (all, last) = (f32s(&[1, 2, 2], &[1. / 6., 1. / 6., 1. / 6., 0.5]), [0.5, 0.5, 0.25, 0.75]);
+    check(&[
+        row("Softmax", 11, vec![], &[x.clone()]).gives(&[all.clone()]),
+        row("Softmax", 1, vec![int("axis", 0)], &[x.clone()]).gives(&[all]),
+        row("Softmax", 13, vec![], &[x.clone()]).gives(&[f32s(&[1, 2, 2], &last)]),
+        row("Softmax", 11, vec![int("axis", -1)], &[x.clone()]).gives(&[f32s(&[1, 2, 2], &last)]),
+        row("LogSoftmax", 13, vec![], &[x]).gives(&[f32s(&[1, 2, 2], &last.map(f32::ln))]),
+        row("Concat", 1, vec![], &[count(&[1, 1]), count(&[1, 2])]).gives(&[f32s(&[1, 3], &[0., 0., 1.])]),
+        row("Selu", 1, vec![], &[f32s(&[1], &[1.])]).gives(&[f32s(&[1], &[1.0507])]),
+        row("Selu", 6, vec![], &[f32s(&[1], &[1.])]).gives(&[f32s(&[1], &[1.050_701])]),
+        row("Cast", 1, vec![word("to", "INT32")], &[f32s(&[2], &[1.5, -2.])])
+            .gives(&[Tensor::vector(&[1i32, -2])]),
+        row("Cast", 6, vec![int("to", 6)], &[f32s(&[2], &[1.5, -2.])]).gives(&[Tensor::vector(&[1i32, -2])]),
+        row("LpPool", 1, vec![float("p", 2.), ints("kernel_shape", &[2])], &[f32s(&[1, 1, 2], &[3., 4.])])
+            .gives(&[f32s(&[1, 1, 1], &[5.])]),
+    ]);
+}
+
+#[test]
+fn resizing_before_version_11_rounds_down() {
+    let (x, pair) = (count(&[1, 1, 1, 4]), f32s(&[1, 1, 1, 2], &[1., 2.]));
+    let scales = [1., 1., 1., 1.5];
+    let nearest = f32s(&[1, 1, 1, 6], &[0., 0., 1., 2., 2., 3.]);
+    let linear = f32s(&[1, 1, 1, 4], &[1., 1.5, 2., 2.]);
+    let double = f32s(&[4], &[1., 1., 1., 2.]);
+    check(&[
+        row("Resize", 10, vec![], &[x.clone()]).with(&[f32s(&[4], &scales)]).gives(&[nearest.clone()]),
+        row("Upsample", 7, vec![floats("scales", &scales)], &[x.clone()]).gives(&[nearest.clone()]),
+        row("Upsample", 9, vec![word("mode", "nearest")], &[x.clone()])
+            .with(&[f32s(&[4], &scales)])
+            .gives(&[nearest]),
+        row("Resize", 10, vec![word("mode", "linear")], &[pair.clone()])
+            .with(&[double.clone()])
+            .gives(&[linear.clone()]),
+        row(
+            "Upsample",
+            1,
+            vec![word("mode", "bilinear"), float("height_scale", 1.), float("width_scale", 2.)],
+            &[pair.clone()],
+        )
+        .gives(&[linear]),
+        row("Resize", 11, vec![word("mode", "linear")], &[pair])
+            .with(&[f32s(&[0], &[]), double])
+            .gives(&[f32s(&[1, 1, 1, 4], &[1., 1.25, 1.75, 2.])]),
+    ]);
+}
+
+#[test]
+fn an_empty_vector_of_scales_gives_way_to_sizes() {
+    let empty = f32s(&[0], &[]);
+    let row = row(
+        "Resize",
+        13,
+        vec![word("coordinate_transformation_mode", "asymmetric")],
+        &[count(&[1, 1, 1, 2])],
+    )
+    .with(&[empty.clone(), empty, i64s(&[1, 1, 1, 4])])
+    .gives(&[f32s(&[1, 1, 1, 4], &[0., 0., 1., 1.])]);
+    check(&[row]);
+}
+
+#[test]
+fn training_only_parts_fall_away() {
+    let x = count(&[1, 2, 1]);
+    let statistics =
+        [f32s(&[2], &[1., 2.]), f32s(&[2], &[0., 1.]), f32s(&[2], &[0., 1.]), f32s(&[2], &[1., 4.])];
+    let normal = f32s(&[1, 2, 1], &[0., 1.]);
+    let epsilon = || float("epsilon", 0.);
+    check(&[
+        row(
+            "BatchNormalization",
+            1,
+            vec![
+                ints("consumed_inputs", &[0, 0, 0, 1, 1]),
+                int("is_test", 1),
+                float("momentum", 0.9),
+                epsilon(),
+            ],
+            &[x.clone()],
+        )
+        .with(&statistics)
+        .gives(&[normal.clone()]),
+        row("BatchNormalization", 7, vec![epsilon()], &[x.clone()])
+            .with(&statistics)
+            .gives(&[normal.clone()]),
+        row("BatchNormalization", 15, vec![int("training_mode", 0), epsilon()], &[x.clone()])
+            .with(&statistics)
+            .gives(&[normal]),
+        row("Dropout", 1, vec![float("ratio", 0.5), int("is_test", 1)], &[x.clone()]).gives(&[x.clone()]),
+        row("Dropout", 7, vec![], &[x.clone()]).gives(&[x.clone(), f32s(&[1, 2, 1], &[1., 1.])]),
+        row("Dropout", 12, vec![], &[x.clone()])
+            .with(&[Tensor::scalar(0.5f32)])
+            .gives(&[x, Tensor::new([1, 2, 1], &[Bool(1), Bool(1)]).unwrap()]),
+    ]);
+}
+
+#[test]
+fn operators_that_become_several() {
+    let a = f32s(&[2], &[1., 6.]);
+    let three = [a.clone(), f32s(&[2], &[2., 2.]), f32s(&[2], &[3., 1.])];
+    let squares = [1f32, 5., 14., 13.].map(|s| s / 3.);
+    let local: Vec<f32> =
+        [0., 1., 2., 3.].iter().zip(squares).map(|(x, s): (&f32, f32)| x / (1. + s)).collect();
+    // The squares of the neighbours of channels 0 to 3 of 0, 1, 2, 3 add up to 1, 5, 14 and 13.
+    check(&[
+        row("Max", 6, vec![], &three).gives(&[f32s(&[2], &[3., 6.])]),
+        row("Min", 13, vec![], &three).gives(&[f32s(&[2], &[1., 1.])]),
+        row("Sum", 8, vec![], &three).gives(&[f32s(&[2], &[6., 9.])]),
+        row("Mean", 8, vec![], &three).gives(&[f32s(&[2], &[2., 3.])]),
+        row("Mean", 8, vec![], &[a.clone()]).gives(&[a.clone()]),
+        row("Sum", 8, vec![], &[a.clone()]).gives(&[a]),
+        row("LRN", 13, vec![int("size", 3), float("alpha", 1.), float("beta", 1.)], &[count(&[1, 4, 1])])
+            .gives(&[f32s(&[1, 4, 1], &local)]),
+        row("LpNormalization", 1, vec![int("axis", 1)], &[f32s(&[2, 2], &[3., 4., 0., 0.])])
+            .gives(&[f32s(&[2, 2], &[0.6, 0.8, 0., 0.])]),
+        row("MeanVarianceNormalization", 13, vec![ints("axes", &[0])], &[f32s(&[2], &[1., 3.])])
+            .gives(&[f32s(&[2], &[-1., 1.])]),
+        row("Hardmax", 13, vec![], &[f32s(&[2, 2], &[1., 3., 2., 2.])])
+            .gives(&[f32s(&[2, 2], &[0., 1., 1., 0.])]),
+        row("Compress", 11, vec![int("axis", 1)], &[count(&[2, 2])])
+            .with(&[Tensor::vector(&[Bool(0), Bool(1)])])
+            .gives(&[f32s(&[2, 1], &[1., 3.])]),
+        row(
+            "GroupNormalization",
+            18,
+            vec![int("num_groups", 1), float("epsilon", 0.)],
+            &[f32s(&[1, 2], &[1., 3.])],
+        )
+        .with(&[f32s(&[1], &[2.]), f32s(&[1], &[1.])])
+        .gives(&[f32s(&[1, 2], &[-1., 3.])]),
+        row("EyeLike", 9, vec![int("k", 1)], &[count(&[2, 2])]).gives(&[f32s(&[2, 2], &[0., 1., 0., 0.])]),
+    ]);
+}
+
+#[test]
+fn constants_in_every_form() {
+    let words = AttributeProto {
+        strings: vec!["a".to_owned().into(), "b".to_owned().into()],
+        ..attribute("value_strings", kind::STRINGS)
+    };
+    let text = Tensor::from_strings([2], vec!["a".into(), "b".into()]).unwrap();
+    for (form, wanted) in [
+        (tensor_attribute("value", &count(&[2])), count(&[2])),
+        (float("value_float", 1.5), Tensor::scalar(1.5f32)),
+        (floats("value_floats", &[1., 2.]), Tensor::vector(&[1f32, 2.])),
+        (int("value_int", 3), Tensor::scalar(3i64)),
+        (ints("value_ints", &[3, 4]), i64s(&[3, 4])),
+        (words, text),
+    ] {
+        let graph = graph(vec![], vec![node("Constant", &[], &["y"], vec![form])], &["y"]);
+        let graph = imported(&model(13, graph)).graph;
+        assert_eq!(graph.node_count(), 0);
+        assert_eq!(graph.constant(graph.outputs()[0].value), Some(&wanted));
+    }
+}
+
+#[test]
+fn a_recurrent_layer_takes_its_size_from_its_weights() {
+    let names = AttributeProto {
+        strings: vec!["Affine".to_owned().into()],
+        ..attribute("activations", kind::STRINGS)
+    };
+    let attributes = vec![names, floats("activation_alpha", &[2.]), floats("activation_beta", &[1.])];
+    let row = row("RNN", 7, attributes, &[f32s(&[1, 1, 1], &[3.])])
+        .with(&[f32s(&[1, 1, 1], &[1.]), f32s(&[1, 1, 1], &[0.])])
+        .gives(&[f32s(&[1, 1, 1, 1], &[7.])]);
+    check(&[row]);
+}
