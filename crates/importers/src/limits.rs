@@ -18,7 +18,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            nodes: 1_000_000,
+            nodes: 250_000,
             nesting: 24,
             tensor_bytes: 4 << 30,
             decoded_bytes: 1 << 30,

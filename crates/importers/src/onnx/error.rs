@@ -181,6 +181,12 @@ pub enum TensorProblem {
     /// A negative dimension.
     #[error("its dimension {0} is negative")]
     Dimension(i64),
+    /// More dimensions than any tensor has.
+    #[error("it has more than {limit} dimensions")]
+    Rank {
+        /// What is allowed.
+        limit: usize,
+    },
     /// More bytes than allowed.
     #[error("it has more than {limit} bytes")]
     TooLarge {

@@ -13,6 +13,7 @@ use super::importer::{Branch, Importer, Opsets, node_name};
 use super::ops::{Entry, Forms};
 use super::proto::{AttributeProto, NodeProto, attribute_type as kind};
 use super::types;
+use super::values::stem;
 
 /// Why a node was not read.
 #[derive(Debug)]
@@ -420,7 +421,7 @@ impl<'a, 'm> NodeReader<'a, 'm> {
 
     /// Adds a node before the main one, with one result.
     pub(super) fn step(&mut self, suffix: &str, op: impl Into<Op>, inputs: Vec<Option<ValueId>>) -> ValueId {
-        let name = format!("{}/{suffix}", self.name);
+        let name = format!("{}/{suffix}", stem(&self.name));
         let output = self.importer.scope().result(&name);
         self.importer.emit(&name, op.into(), inputs, &[Some(output)]);
         output
@@ -433,15 +434,15 @@ impl<'a, 'm> NodeReader<'a, 'm> {
         op: impl Into<Op>,
         input: ValueId,
     ) -> [ValueId; N] {
-        let outputs = suffixes.map(|s| self.importer.scope().result(&format!("{}/{s}", self.name)));
-        let name = format!("{}/{}", self.name, suffixes[0]);
+        let outputs = suffixes.map(|s| self.importer.scope().result(&format!("{}/{s}", stem(&self.name))));
+        let name = format!("{}/{}", stem(&self.name), suffixes[0]);
         self.importer.emit(&name, op.into(), vec![Some(input)], &outputs.map(Some));
         outputs
     }
 
     /// Adds a constant.
     pub(super) fn add_constant(&mut self, suffix: &str, tensor: Tensor) -> ValueId {
-        let name = format!("{}/{suffix}", self.name);
+        let name = format!("{}/{suffix}", stem(&self.name));
         self.importer.scope().constant(&name, tensor)
     }
 

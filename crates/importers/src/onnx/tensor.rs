@@ -34,6 +34,9 @@ impl<'a> TensorReader<'a> {
         if proto.segment.is_some() {
             return Err(TensorProblem::Segment);
         }
+        if proto.dims.len() > types::LARGEST_RANK {
+            return Err(TensorProblem::Rank { limit: types::LARGEST_RANK });
+        }
         let dims = proto.dims.iter().map(|&d| usize::try_from(d).map_err(|_| TensorProblem::Dimension(d)));
         let shape = dims.collect::<Result<Vec<usize>, _>>().map(Shape::from)?;
         let too_large = TensorProblem::TooLarge { limit: self.tensor_bytes };

@@ -5,6 +5,9 @@ use armet_tensor::ElementType;
 
 use super::proto::{DimensionProto, TypeProto};
 
+/// More dimensions than any tensor has. Longer lists are not types: they would be copied along a chain of nodes.
+pub(super) const LARGEST_RANK: usize = 64;
+
 /// The element type with this number in `TensorProto.DataType`.
 pub(super) fn element(number: i32) -> Option<ElementType> {
     Some(match number {
@@ -73,7 +76,8 @@ fn dimension(proto: &DimensionProto) -> Option<Dim> {
 pub(super) fn value_type(proto: &TypeProto, unknown: &dyn Fn(usize) -> Dim) -> Option<ValueType> {
     if let Some(tensor) = &proto.tensor_type {
         let element = element(tensor.elem_type)?;
-        let Some(shape) = &tensor.shape else { return Some(TensorType::unranked(element).into()) };
+        let shape = tensor.shape.as_ref().filter(|s| s.dim.len() <= LARGEST_RANK);
+        let Some(shape) = shape else { return Some(TensorType::unranked(element).into()) };
         let dims =
             shape.dim.iter().enumerate().map(|(axis, d)| dimension(d).unwrap_or_else(|| unknown(axis)));
         return Some(TensorType::new(element, dims).into());

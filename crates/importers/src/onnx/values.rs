@@ -20,13 +20,15 @@ use armet_graph::ops::{BinaryKind, DequantizeLinear, QuantizeLinear, Requantize,
 use armet_graph::{Graph, InferInput, InferInputs, NodeId, Op, TensorType, ValueId, ValueType};
 use armet_tensor::{ElementType, Quantization, Shape, Tensor};
 
+use super::types;
+
 /// A graph under construction, and the names in it.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     pub(super) graph: Graph,
     names: HashMap<String, ValueId>,
-    /// Names of all values, also of those that the model does not name.
-    taken: HashSet<String>,
+    /// Names of all values, also of those that the model does not name, with the last number given to likes of it.
+    taken: HashMap<String, usize>,
     /// Other forms of values.
     forms: HashMap<ValueId, Vec<ValueId>>,
     /// Values whose type is not a mere guess.
@@ -58,12 +60,20 @@ impl Scope {
 
     /// A name that no other value has.
     pub(super) fn fresh(&mut self, wanted: &str) -> String {
-        let mut name = wanted.to_owned();
-        let mut count = 1usize;
-        while !self.taken.insert(name.clone()) {
+        let Some(last) = self.taken.get_mut(wanted) else {
+            self.taken.insert(wanted.to_owned(), 1);
+            return wanted.to_owned();
+        };
+        let mut count = *last;
+        let name = loop {
             count += 1;
-            name = format!("{wanted}_{count}");
-        }
+            let name = format!("{wanted}_{count}");
+            if !self.taken.contains_key(&name) {
+                break name;
+            }
+        };
+        self.taken.insert(wanted.to_owned(), count);
+        self.taken.insert(name.clone(), 1);
         name
     }
 
@@ -148,7 +158,7 @@ impl Scope {
                 }
                 (ValueType::Tensor(old), ValueType::Tensor(found)) => {
                     let declared = std::mem::replace(old, found);
-                    if known && super::types::conflict(&declared, old) {
+                    if known && types::conflict(&declared, old) {
                         conflicts.push((output, declared));
                     }
                 }
@@ -182,7 +192,10 @@ impl Scope {
                 Some(InferInput { ty: ty.as_ref()?, value: self.graph.constant((*v)?), entries: None })
             })
             .collect();
-        node.op.operator().infer(&InferInputs(&inputs)).ok()
+        let types = node.op.operator().infer(&InferInputs(&inputs)).ok()?;
+        // Types of many dimensions would be copied from node to node; none is real.
+        let fits = |t: &ValueType| t.tensor().and_then(TensorType::rank).is_none_or(|r| r <= types::LARGEST_RANK);
+        types.iter().all(fits).then_some(types)
     }
 
     /// Where the shape of the first result needs data or ranks that are not known, its element type is known still.
@@ -224,7 +237,7 @@ impl Scope {
             return raw;
         }
         let element = self.graph.value(id).ty.tensor().map_or(ElementType::U8, |t| t.element);
-        let name = self.graph.value(id).name.clone();
+        let name = stem(&self.graph.value(id).name).to_owned();
         let axis = q.axis.map_or(1, |a| a as i64);
         let raw = if let Some(tensor) = self.graph.constant(id).cloned() {
             self.constant(&format!("{name}.stored"), tensor)
@@ -259,7 +272,7 @@ impl Scope {
             return typed;
         }
         let raw = self.raw(id);
-        let name = self.graph.value(id).name.clone();
+        let name = stem(&self.graph.value(id).name).to_owned();
         if let Some(tensor) = self.graph.constant(raw).cloned() {
             let typed = self.constant(&format!("{name}.real"), tensor);
             self.set_quantization(typed, element, q.clone());
@@ -329,6 +342,11 @@ impl Scope {
             }
         }
     }
+}
+
+/// What names of helper values begin with: a name, cut when it is so long that many helpers would multiply it.
+pub(super) fn stem(name: &str) -> &str {
+    name.char_indices().nth(200).map_or(name, |(at, _)| &name[..at])
 }
 
 fn is_comparison(kind: BinaryKind) -> bool {

@@ -183,7 +183,7 @@ fn align(n: &mut NodeReader<'_, '_>, a: ValueId, b: ValueId, axis: i64) -> Read<
     let Some(large) = n.rank(a) else {
         return Err(Reason::Input { index: 0, what: "must have a known rank to be aligned with" }.into());
     };
-    let axis = if axis < 0 { axis + large as i64 } else { axis };
+    let axis = if axis < 0 { axis.saturating_add(large as i64) } else { axis };
     let behind = usize::try_from(axis).ok().and_then(|axis| large.checked_sub(small)?.checked_sub(axis));
     let Some(behind) = behind else { return Err(n.refuse("axis", "does not fit the ranks").into()) };
     if behind == 0 {

@@ -184,7 +184,7 @@ fn hardmax(n: &mut NodeReader<'_, '_>) -> Read {
     let x = n.input(0)?;
     let arg = ArgReduce { kind: ArgKind::Max, axis, keep_dims: false, select_last_index: false };
     let at = n.step("at", arg, vec![Some(x)]);
-    let end = if axis == -1 { None } else { Some(axis + 1) };
+    let end = if axis == -1 { None } else { axis.checked_add(1) };
     let depth = n.step("depth", ShapeOf { start: axis, end }, vec![Some(x)]);
     let values = n.vector("values", &[0f32, 1.0]);
     let hot = vec![Some(at), Some(depth), Some(values)];

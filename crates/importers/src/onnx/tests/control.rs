@@ -5,6 +5,7 @@ use armet_tensor::Bool;
 
 use super::super::proto::{FunctionProto, StringStringEntryProto};
 use super::*;
+use crate::Limits;
 
 fn branch(nodes: Vec<NodeProto>, output: &str) -> GraphProto {
     graph(vec![], nodes, &[output])
@@ -145,7 +146,13 @@ fn functions_cannot_blow_up() {
     let mut model = model(13, graph(vec![vector("a")], vec![local("f0", &["a"], &["y"], vec![])], &["y"]));
     model.functions = (0..15).map(layer).collect();
     model.functions.push(function("local", "f15", vec![node("Neg", &["x"], &["y"], vec![])]));
-    assert!(matches!(try_import(&model), Err(ImportError::TooLarge { .. })));
+    for limits in
+        [Limits { nodes: 5_000, ..Limits::default() }, Limits { decoded_bytes: 1 << 20, ..Limits::default() }]
+    {
+        let options = ImportOptions { external: None, limits };
+        let result = import(model.encode_to_vec().into(), &options);
+        assert!(matches!(result, Err(ImportError::TooLarge { .. })), "{result:?}");
+    }
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use armet_tensor::Bool;
+
 use super::*;
 use crate::Limits;
 
@@ -44,8 +46,6 @@ fn sample() -> ModelProto {
     graph.value_info = vec![info("c", ElementType::F32, vec![dimension(1), dimension(4)])];
     model(13, graph)
 }
-
-use armet_tensor::Bool;
 
 /// Small limits, so that a flipped length cannot make a test slow.
 fn attempt(bytes: Vec<u8>) -> bool {
@@ -223,4 +223,28 @@ fn extreme_attributes_do_not_overflow() {
             }
         }
     }
+}
+
+#[test]
+fn dimensions_that_double_stay_small() {
+    let x = DimensionProto { dim_value: None, dim_param: Some("n".into()) };
+    let (mut nodes, mut last) = (vec![], ["x".to_owned(), "x".to_owned()]);
+    for round in 0..60 {
+        last = ["a", "b"].map(|chain| {
+            let before = if round == 0 { "x".to_owned() } else { format!("{chain}{}", round - 1) };
+            let after = format!("{chain}{round}");
+            nodes.push(node("Concat", &[&before, &before], &[&after], vec![int("axis", 0)]));
+            after
+        });
+    }
+    nodes.push(node("Add", &[&last[0], &last[1]], &["y"], vec![]));
+    // A long chain, too: what is long must not be walked over by recursion.
+    for round in 0..9_000 {
+        let before = if round == 0 { "x".to_owned() } else { format!("c{}", round - 1) };
+        nodes.push(node("Concat", &[&before, "x"], &[&format!("c{round}")], vec![int("axis", 0)]));
+    }
+    let graph = graph(vec![info("x", ElementType::F32, vec![x])], nodes, &["y"]);
+    let begin = Instant::now();
+    assert!(try_import(&model(13, graph)).is_ok());
+    assert!(begin.elapsed() < Duration::from_secs(30));
 }
