@@ -12,6 +12,9 @@ pub use entries::Entry;
 /// Integer values longer than this are not followed through shape arithmetic.
 const LONGEST_FOLLOWED: usize = 1024;
 
+/// More dimensions than any tensor has; a hostile model could ask for millions, and types are copied from node to node.
+const LARGEST_RANK: usize = 64;
+
 /// One input as inference sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct InferInput<'a> {
@@ -225,7 +228,14 @@ fn infer_node(graph: &Graph, id: NodeId, walk: &Walk) -> Result<Vec<ValueType>, 
             })
         })
         .collect();
-    node.op.operator().infer(&InferInputs(&inputs))
+    let types = node.op.operator().infer(&InferInputs(&inputs))?;
+    let rank = |ty: &ValueType| ty.tensor().and_then(TensorType::rank).unwrap_or(0);
+    match types.iter().map(rank).max() {
+        Some(rank) if rank > LARGEST_RANK => {
+            Err(InferError::Mismatch(format!("a result has {rank} dimensions")))
+        }
+        _ => Ok(types),
+    }
 }
 
 /// Follows contents through shape arithmetic: evaluates nodes whose inputs are all known, and follows integer vectors

@@ -194,7 +194,8 @@ impl Scope {
             .collect();
         let types = node.op.operator().infer(&InferInputs(&inputs)).ok()?;
         // Types of many dimensions would be copied from node to node; none is real.
-        let fits = |t: &ValueType| t.tensor().and_then(TensorType::rank).is_none_or(|r| r <= types::LARGEST_RANK);
+        let fits =
+            |t: &ValueType| t.tensor().and_then(TensorType::rank).is_none_or(|r| r <= types::LARGEST_RANK);
         types.iter().all(fits).then_some(types)
     }
 

@@ -102,7 +102,7 @@ const TABLES: &[&[Entry]] = &[
 /// The newest version of an operator set that the readers know.
 pub(super) fn newest(domain: &str) -> Option<i64> {
     match domain {
-        "" => Some(24),
+        "" => Some(28),
         "com.microsoft" => Some(1),
         _ => None,
     }

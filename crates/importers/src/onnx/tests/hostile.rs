@@ -248,3 +248,27 @@ fn dimensions_that_double_stay_small() {
     assert!(try_import(&model(13, graph)).is_ok());
     assert!(begin.elapsed() < Duration::from_secs(30));
 }
+
+#[test]
+fn ranks_and_names_do_not_multiply() {
+    let many = vec![dimension(1); 100_000];
+    let mut nodes = vec![node("Relu", &["x"], &["r0"], vec![])];
+    nodes.extend((1..2_000).map(|i| node("Relu", &[&format!("r{}", i - 1)], &[&format!("r{i}")], vec![])));
+    let begin = Instant::now();
+    assert!(try_import(&model(13, graph(vec![info("x", ElementType::F32, many)], nodes, &["r9"]))).is_ok());
+    // Many steps of one node with a long name, and many helpers with the same name.
+    let names: Vec<String> = (0..5_000).map(|_| "x".to_owned()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let long = NodeProto { name: "n".repeat(1 << 20), ..node("Max", &names, &["y"], vec![]) };
+    let x = || info("x", ElementType::F32, vec![dimension(1)]);
+    assert!(try_import(&model(13, graph(vec![x()], vec![long], &["y"]))).is_ok());
+    let same =
+        |i: usize| NodeProto { name: "n".into(), ..node("Mean", &["x", "x"], &[&format!("m{i}")], vec![]) };
+    let nodes = (0..20_000).map(same).collect();
+    assert!(try_import(&model(13, graph(vec![x()], nodes, &["m1"]))).is_ok());
+    assert!(begin.elapsed() < Duration::from_secs(60));
+    let deep = TensorProto { name: "w".into(), dims: vec![1; 65], data_type: 1, ..TensorProto::default() };
+    let mut graph = graph(vec![], vec![], &["w"]);
+    graph.initializer.push(deep);
+    assert!(matches!(try_import(&model(13, graph)), Err(ImportError::Tensor { .. })));
+}
