@@ -56,9 +56,18 @@ pub(crate) fn watched(mut command: Command, mut look: impl FnMut(&str)) -> Resul
 }
 
 /// Runs a command and gives its standard output; its error output is part of the error where it fails.
-pub(crate) fn output(mut command: Command) -> Result<String> {
+pub(crate) fn output(command: Command) -> Result<String> {
+    finished(command, &[0])
+}
+
+/// The same for a command whose exit code 1 says that the answer is no.
+pub(crate) fn answer(command: Command) -> Result<String> {
+    finished(command, &[0, 1])
+}
+
+fn finished(mut command: Command, fine: &[i32]) -> Result<String> {
     let output = command.stdin(Stdio::null()).output().with_context(|| name(&command))?;
-    if !output.status.success() {
+    if !output.status.code().is_some_and(|code| fine.contains(&code)) {
         let errors = String::from_utf8_lossy(&output.stderr);
         let last: Vec<&str> = errors.lines().filter(|line| !line.trim().is_empty()).rev().take(3).collect();
         anyhow::bail!(
@@ -97,6 +106,7 @@ mod tests {
     #[test]
     fn a_failure_carries_the_programs_words() {
         assert_eq!(output(shell("printf '[1]'")).unwrap(), "[1]");
+        assert_eq!(answer(shell("printf no; exit 1")).unwrap(), "no");
         let error = output(shell("echo no such model >&2; exit 2")).unwrap_err().to_string();
         assert!(error.contains("no such model") && error.contains("exit status: 2"), "{error}");
     }

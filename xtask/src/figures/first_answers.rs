@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Bench, Measured, Row, agreement, operator};
 use crate::{
-    process::{logged, output, tail},
+    process::{answer, logged, output, tail},
     workspace::complain,
 };
 
@@ -85,7 +85,7 @@ fn expected(text: &str) -> Result<Vec<(String, Vec<Value>)>> {
 fn armet_json(bench: &Bench<'_>, arguments: &[&Path], flags: &[&str]) -> Result<Value> {
     let mut command = bench.workspace.command(&bench.armet);
     command.args(flags).args(arguments).arg("--json");
-    serde_json::from_str(&output(command)?).context("armet's answer is no JSON")
+    serde_json::from_str(&answer(command)?).context("armet's answer is no JSON")
 }
 
 /// The number of pictures whose rows are all the same, and the differences of the others.

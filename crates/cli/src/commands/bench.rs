@@ -7,16 +7,22 @@ use armet_hardware::{Cpu, ProcessMemory, Root, Sensors};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::inputs;
+use super::inputs::{self, Given, Source};
 use super::report;
 use super::run::ms;
 use crate::options::ModelOptions;
 use crate::output::Terminal;
+use crate::picture::PictureOptions;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     model: ModelOptions,
+    #[command(flatten)]
+    pictures: PictureOptions,
+    /// An input, as `armet run` takes it; made-up numbers where none is given.
+    #[arg(long, short, value_name = "NAME=FILE", value_parser = inputs::parse)]
+    input: Vec<Given>,
     /// How long to measure.
     #[arg(long, short, default_value_t = 3.0, value_parser = parse_seconds)]
     seconds: f64,
@@ -38,10 +44,12 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
     let started = Instant::now();
     let model = arguments.model.load(terminal)?;
     let compiled = arguments.model.compile(&model)?;
-    let mut values = Vec::new();
-    for input in compiled.inputs() {
-        values.push((input.name.clone(), inputs::made_up(&input, terminal)?));
-    }
+    let given = if arguments.input.is_empty() {
+        &[Given { name: None, source: Source::Random }]
+    } else {
+        arguments.input.as_slice()
+    };
+    let values = inputs::gather(&compiled, given, &arguments.pictures, terminal)?;
     let types: Vec<(_, Shape)> = values.iter().map(|(_, t)| (t.element(), t.shape().clone())).collect();
     let mut session = compiled.session();
     session.prepare(&types)?;
