@@ -18,6 +18,7 @@ mod unary;
 
 pub use binary::{Binary, Bits, Comparison, binary, bits, compare, complement, not, select};
 pub use broadcast::Broadcast;
+pub(crate) use broadcast::{Buffer, Operand};
 pub use cast::{CastTo, cast, cast_to_bool};
 pub use chain::{Chain, ChainError, Source, Step};
 pub use number::{Integer, Number};

@@ -99,10 +99,11 @@ fn gru_equals_its_equations() {
     }
 }
 
+type Meaning = fn(f64) -> f64;
+
 #[test]
 fn rnn_and_its_activations() {
     let (x, h) = (numbers(500, 1), numbers(500, 2));
-    type Meaning = fn(f64) -> f64;
     let cases: [(Activation, Meaning); 4] = [
         (Activation::TANH, f64::tanh),
         (Activation::affine(2.0, -1.0), |x| 2.0 * x - 1.0),
