@@ -6,7 +6,7 @@
 use crate::{Attributes, Case, Context, EvaluateError, InferError, InferInputs, Value, ValueType};
 
 mod movement;
-mod support;
+pub(crate) mod support;
 
 pub mod numbers;
 pub mod window;

@@ -1,6 +1,8 @@
 //! Questions that passes ask of a graph. Every answer is certain: "not known" counts as no.
 
-use armet_tensor::{ElementType, Shape, Tensor};
+use std::sync::Arc;
+
+use armet_tensor::{ElementType, Quantization, Shape, Tensor};
 
 use crate::ops::numbers;
 use crate::{Dim, Graph, Node, NodeId, ValueId};
@@ -47,8 +49,18 @@ pub(super) fn same_shape(graph: &Graph, a: ValueId, b: ValueId) -> bool {
 
 /// Whether two values surely have the same shape, element type and quantization.
 pub(super) fn same_type(graph: &Graph, a: ValueId, b: ValueId) -> bool {
+    same_storage(graph, a, b) && same_shape(graph, a, b)
+}
+
+/// Whether two values surely store real numbers alike: same element type and quantization.
+pub(super) fn same_storage(graph: &Graph, a: ValueId, b: ValueId) -> bool {
     let (Some(x), Some(y)) = (graph.value(a).ty.tensor(), graph.value(b).ty.tensor()) else { return false };
-    x.element == y.element && x.quantization == y.quantization && same_shape(graph, a, b)
+    x.element == y.element && x.quantization == y.quantization
+}
+
+/// The quantization of a value.
+pub(super) fn quantization(graph: &Graph, value: ValueId) -> Option<&Arc<Quantization>> {
+    graph.value(value).ty.tensor()?.quantization.as_ref()
 }
 
 /// The node that gives a value.
@@ -73,8 +85,7 @@ pub(super) fn sole_producer(graph: &Graph, value: ValueId) -> Option<(NodeId, &N
 
 /// A constant that is not quantized.
 pub(super) fn plain_constant(graph: &Graph, value: ValueId) -> Option<&Tensor> {
-    let quantized = graph.value(value).ty.tensor().is_some_and(|ty| ty.quantization.is_some());
-    graph.constant(value).filter(|_| !quantized)
+    graph.constant(value).filter(|_| quantization(graph, value).is_none())
 }
 
 /// The contents of a constant, as double-precision numbers.

@@ -54,6 +54,9 @@ fn fold(graph: &mut Graph, id: NodeId) -> Option<()> {
     }
     let (pad, before) = facts::sole_producer(graph, node.input(0)?)?;
     let margins = margins(graph, before)?;
+    if !facts::same_storage(graph, margins.data, before.output()?) {
+        return None;
+    }
     let sum = |own: &[usize]| -> Vec<usize> {
         margins.pads.iter().enumerate().map(|(i, p)| p + own.get(i).copied().unwrap_or(0)).collect()
     };
@@ -112,5 +115,92 @@ fn never_negative(graph: &Graph, value: ValueId) -> bool {
         Some(UnaryKind::Relu | UnaryKind::Sigmoid | UnaryKind::HardSigmoid { .. } | UnaryKind::Abs) => true,
         Some(UnaryKind::Clip { min, .. }) => min >= 0.0,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::{Pad, PadMode, Pool, PoolKind, UnaryKind};
+    use crate::passes::testing::{Build, becomes, conv, stays, unary};
+
+    const PASS: &[&str] = &["fold_pad_into_conv"];
+    const CONSTANT: Pad = Pad { mode: PadMode::Constant };
+
+    fn pool(kind: PoolKind) -> Pool {
+        Pool {
+            kind,
+            kernel: vec![2, 2],
+            strides: vec![2, 2],
+            dilations: Vec::new(),
+            pads: Vec::new(),
+            auto_pad: crate::ops::window::AutoPad::NotSet,
+            ceil_mode: false,
+            count_include_pad: false,
+            column_major: false,
+        }
+    }
+
+    #[test]
+    fn zeros_before_a_conv() {
+        let mut b = Build::new();
+        let x = b.input("x", &[1, 1, 4, 4]);
+        let pads = b.ints(&[0, 0, 0, 1, 0, 0, 2, 1]);
+        let w = b.weights(&[1, 1, 3, 3]);
+        let y = b.node("pad", CONSTANT, &[x, pads]);
+        let y = b.node("y", crate::ops::Conv { pads: vec![1, 0, 0, 0], ..conv() }, &[y, w]);
+        let graph = b.finish(&[y]);
+        becomes!(graph, PASS, @r"
+        graph test
+          input x: float32[1,1,4,4]
+          y: float32[1,1,5,4] = Conv(x, c2 float32[1,1,3,3] {0.8165615, 0.9957817, 1.2210027, ..}) pads=[1, 1, 2, 1], auto_pad=NOTSET, group=1 // y + pad
+          output y
+        ");
+    }
+
+    #[test]
+    fn zeros_before_average_pooling_count() {
+        let mut b = Build::new();
+        let x = b.input("x", &[1, 1, 3, 3]);
+        let pads = b.ints(&[0, 0, 0, 0, 0, 0, 1, 1]);
+        let y = b.node("pad", CONSTANT, &[x, pads]);
+        let y = b.node("y", pool(PoolKind::Average), &[y]);
+        let graph = b.finish(&[y]);
+        becomes!(graph, PASS, @r"
+        graph test
+          input x: float32[1,1,3,3]
+          y: float32[1,1,2,2] = AveragePool(x) kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 1], auto_pad=NOTSET, ceil_mode=0, count_include_pad=1 // y + pad
+          output y
+        ");
+    }
+
+    #[test]
+    fn zeros_before_maximum_pooling_of_what_is_never_negative() {
+        let mut b = Build::new();
+        let x = b.input("x", &[1, 1, 3, 3]);
+        let pads = b.ints(&[0, 0, 0, 0, 0, 0, 1, 1]);
+        let y = b.node("relu", unary(UnaryKind::Relu), &[x]);
+        let y = b.node("pad", CONSTANT, &[y, pads]);
+        let y = b.node("y", pool(PoolKind::Max), &[y]);
+        let graph = b.finish(&[y]);
+        becomes!(graph, PASS, @r"
+        graph test
+          input x: float32[1,1,3,3]
+          relu: float32[1,1,3,3] = Relu(x)
+          y: float32[1,1,2,2] = MaxPool(relu) kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 1], auto_pad=NOTSET, ceil_mode=0, storage_order=0 // y + pad
+          output y
+        ");
+    }
+
+    #[test]
+    fn not_zeros_that_may_be_the_maximum_nor_other_fillings() {
+        let mut b = Build::new();
+        let x = b.input("x", &[1, 1, 3, 3]);
+        let pads = b.ints(&[0, 0, 0, 0, 0, 0, 1, 1]);
+        let w = b.weights(&[1, 1, 2, 2]);
+        let y = b.node("pad", CONSTANT, &[x, pads]);
+        let y = b.node("y", pool(PoolKind::Max), &[y]);
+        let z = b.node("edge", Pad { mode: PadMode::Edge }, &[x, pads]);
+        let z = b.node("z", conv(), &[z, w]);
+        stays(&b.finish(&[y, z]), PASS);
     }
 }

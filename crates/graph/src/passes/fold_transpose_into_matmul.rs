@@ -24,7 +24,8 @@ fn fold(graph: &mut Graph, id: NodeId, index: usize) -> Option<()> {
         && perm[rank - 2] == rank - 1
         && perm[rank - 1] == rank - 2
         && perm[..rank - 2].iter().enumerate().all(|(i, p)| i == *p);
-    if !exchanges {
+    let per_axis = facts::quantization(graph, source).is_some_and(|q| !q.is_per_tensor());
+    if !exchanges || per_axis || !facts::same_storage(graph, source, node.input(index)?) {
         return None;
     }
     let flag = if index == 0 { &mut op.transpose_a } else { &mut op.transpose_b };

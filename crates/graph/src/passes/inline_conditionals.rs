@@ -62,3 +62,57 @@ fn inline(graph: &mut Graph, id: NodeId, taken: bool) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use armet_tensor::{Bool, ElementType, Tensor};
+
+    use crate::ops::{If, UnaryKind};
+    use crate::passes::testing::{Build, becomes, stays, unary};
+    use crate::{Graph, TensorType, ValueId};
+
+    const PASS: &[&str] = &["inline_conditionals"];
+
+    /// A branch that captures one value and applies a function to it.
+    fn branch(kind: UnaryKind) -> Box<Graph> {
+        let mut graph = Graph::new("branch");
+        let captured = graph.add_input("captured", TensorType::fixed(ElementType::F32, &[2]));
+        let inner = graph.add("inner", unary(kind), [Some(captured)]);
+        graph.add_output("inner", inner);
+        graph.add_output("captured", captured);
+        Box::new(graph)
+    }
+
+    fn conditional(b: &mut Build, condition: ValueId, x: ValueId) -> [ValueId; 2] {
+        let op = If { then_branch: branch(UnaryKind::Exp), else_branch: branch(UnaryKind::Abs) };
+        let outputs = ["y", "z"]
+            .map(|name| b.graph.add_value(name, TensorType::unranked(ElementType::F32)));
+        b.graph.add_node("if", op, [Some(condition), Some(x)], outputs.map(Some));
+        outputs
+    }
+
+    #[test]
+    fn the_taken_branch_stands_in_place() {
+        let mut b = Build::new();
+        let x = b.input("x", &[2]);
+        let no = b.constant(Tensor::scalar(Bool::from(false)));
+        let outputs = conditional(&mut b, no, x);
+        let graph = b.finish(&outputs);
+        becomes!(graph, PASS, @r"
+        graph test
+          input x: float32[2]
+          inner: float32[2] = Abs(x)
+          output y = inner
+          output z = x
+        ");
+    }
+
+    #[test]
+    fn not_when_the_condition_arrives_at_run_time() {
+        let mut b = Build::new();
+        let x = b.input("x", &[2]);
+        let condition = b.graph.add_input("condition", TensorType::fixed(ElementType::Bool, &[]));
+        let outputs = conditional(&mut b, condition, x);
+        stays(&b.finish(&outputs), PASS);
+    }
+}

@@ -53,6 +53,11 @@ fn merge(graph: &mut Graph, id: NodeId) -> Option<()> {
     let (before, inner_node) = facts::producer(graph, input)?;
     let source = inner_node.input(0)?;
     let perm = compose(&permutation(graph, before)?, &outer)?;
+    // Storage that changes between rounds, and scales along an axis would have to move with it.
+    let per_axis = facts::quantization(graph, input).is_some_and(|q| !q.is_per_tensor());
+    if per_axis || !facts::same_storage(graph, source, input) || !facts::same_storage(graph, input, output) {
+        return None;
+    }
     if is_identity(&perm) {
         graph.replace_uses(output, source);
         rewrite::discard(graph, id);

@@ -33,6 +33,7 @@ mod limits_to_clip;
 mod merge_equal_nodes;
 mod merge_reshapes;
 mod merge_transposes;
+mod qdq_to_typed_values;
 mod recognise_activations;
 mod recognise_layer_normalization;
 mod reduce_to_global_pool;
@@ -85,6 +86,7 @@ passes! {
     batch_normalization_to_scale: "Makes a BatchNormalization that is left a product and a sum.";
     fuse_add_into_conv: "Lets a Conv or MatMul add a tensor to its result.";
     fuse_activation_into_conv: "Lets a Conv, ConvTranspose or MatMul apply the activation behind it.";
+    qdq_to_typed_values: "Makes quantization with constant parameters part of the values' types.";
     assign_layouts: "Lets values lie as kernels want them and converts at the borders.";
 }
 
