@@ -28,7 +28,7 @@ pub struct Recurrent {
     pub direction: Direction,
     /// Activations of each direction in ONNX's order (f, g, h for LSTM; f, g for GRU; f for RNN).
     pub activations: Vec<RecurrentActivation>,
-    /// Cell inputs are limited to this magnitude.
+    /// Arguments of the activations of gates are limited to this magnitude.
     pub clip: Option<f32>,
     /// Batch is the first axis rather than time.
     pub batch_first: bool,

@@ -29,7 +29,7 @@ impl<'a> Cell<'a> {
         Self { op, activations, recurrent, recurrent_bias, peephole }
     }
 
-    /// The activation of this index, its argument limited where the layer says so.
+    /// The activation of a gate, its argument limited where the layer says so.
     fn activate(&self, index: usize, x: f64) -> f64 {
         let x = match self.op.clip.map(f64::from) {
             Some(limit) if x > limit => limit,
@@ -78,7 +78,8 @@ impl<'a> Cell<'a> {
             };
             c[i] = forget * c[i] + input * self.activate(1, gate(3));
             let output = self.activate(0, gate(1) + peephole(1) * c[i]);
-            h[i] = output * self.activate(2, c[i]);
+            // The state itself is no gate: its magnitude is not limited, as in the reference runtime.
+            h[i] = output * self.activations[2].apply(c[i]);
         }
     }
 
