@@ -33,6 +33,11 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::GatherElements(op) => ops::gather::lower_elements(op, node),
         Op::GatherNd(op) => ops::gather::lower_nd(op, node),
         Op::Recurrent(op) => ops::recurrent::lower(cpu, op, node),
+        Op::Requantize(_) => ops::requantize::lower(cpu, node),
+        Op::QuantizeLinear(op) => ops::requantize::lower_quantize(cpu, op, node),
+        Op::DequantizeLinear(op) => ops::requantize::lower_dequantize(cpu, op, node),
+        Op::DynamicQuantizeLinear(_) => ops::requantize::lower_dynamic(cpu, node),
+        Op::MatMulInteger(_) => ops::matmul_integer::lower(cpu, node),
         Op::Softmax(op) => ops::softmax::lower(cpu, op, node),
         Op::BatchNormalization(op) => ops::batch_normalization::lower(cpu, op, node),
         Op::LayerNormalization(op) => ops::layer_normalization::lower(cpu, op, node),
@@ -47,12 +52,7 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         | Op::DepthToSpace(_)
         | Op::SpaceToDepth(_)
         | Op::CumSum(_)
-        | Op::QuantizeLinear(_)
-        | Op::DequantizeLinear(_)
-        | Op::DynamicQuantizeLinear(_)
-        | Op::MatMulInteger(_)
         | Op::ConvInteger(_)
-        | Op::Requantize(_)
         | Op::Shape(_)
         | Op::Size(_)
         | Op::ConstantOfShape(_)

@@ -5,7 +5,8 @@ use armet_kernels::elementwise::{self, Bits, Broadcast, Comparison, Integer, Num
 use armet_runtime::{Lowered, NodeView, Unsupported};
 use armet_tensor::{Element, ElementType};
 
-use super::support::{operand_shape, shapes, unquantized};
+use super::quantized::{self, is_quantized};
+use super::support::{operand_shape, shapes};
 use crate::{Cpu, direct};
 
 fn arithmetic(kind: BinaryKind) -> Option<elementwise::Binary> {
@@ -48,7 +49,9 @@ fn bits(kind: BinaryKind) -> Option<Bits> {
 }
 
 pub(crate) fn lower(cpu: Cpu, op: &Binary, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
-    unquantized(node)?;
+    if is_quantized(node) {
+        return quantized::binary(cpu, op, node);
+    }
     let element = node.element(0)?;
     if node.element(1)? != element {
         return Err(Unsupported::ElementType(node.element(1)?));

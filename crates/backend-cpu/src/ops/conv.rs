@@ -9,7 +9,8 @@ use armet_runtime::{Bindings, CompileContext, CompileError, Lowered, NodeView, U
 use armet_tensor::{ElementType, Layout, Shape};
 
 use super::epilogue::Fused;
-use super::support::unquantized;
+use super::quantized::{self, is_quantized};
+
 use crate::{Cpu, packed};
 
 /// The sizes of a convolution over one or two spatial axes; one axis is a picture of one row.
@@ -67,7 +68,9 @@ pub(super) fn channels_last(layout: Layout, shape: &Shape) -> Result<(), Unsuppo
 }
 
 pub(crate) fn lower(cpu: Cpu, op: &Conv, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
-    unquantized(node)?;
+    if is_quantized(node) {
+        return quantized::conv(cpu, op, node);
+    }
     for index in [0, 1] {
         if node.element(index)? != ElementType::F32 {
             return Err(Unsupported::ElementType(node.element(index)?));

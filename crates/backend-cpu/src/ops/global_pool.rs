@@ -6,11 +6,14 @@ use armet_runtime::{Lowered, NodeView, Unsupported};
 use armet_tensor::ElementType;
 
 use super::reduce::lower_over;
-use super::support::{memory_axis, unquantized};
+use super::quantized::{self, is_quantized};
+use super::support::memory_axis;
 use crate::Cpu;
 
 pub(crate) fn lower(cpu: Cpu, op: &GlobalPool, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
-    unquantized(node)?;
+    if is_quantized(node) {
+        return quantized::global_average(cpu, op, node);
+    }
     let shape = node.shape(0)?;
     let layout = node.layout(0)?;
     if node.element(0)? != ElementType::F32 {

@@ -6,6 +6,7 @@ use armet_runtime::{Bindings, CompileContext, CompileError, Lowered, NodeView, U
 use armet_tensor::{ElementType, Shape, Tensor, strides};
 
 use super::epilogue::Fused;
+use super::quantized::{self, is_quantized};
 use super::support::unquantized;
 use crate::{Cpu, packed};
 
@@ -44,6 +45,9 @@ fn only_f32(node: NodeView<'_>) -> Result<(), Unsupported> {
 }
 
 pub(crate) fn lower(cpu: Cpu, op: &MatMul, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
+    if is_quantized(node) {
+        return quantized::matmul(cpu, op, node);
+    }
     only_f32(node)?;
     let (a_shape, b_shape) = (node.shape(0)?, node.shape(1)?);
     let a = matrices(&a_shape, op.transpose_a, true);

@@ -5,7 +5,8 @@ use armet_kernels::elementwise::{self, NumberUnary};
 use armet_runtime::{Lowered, NodeView, Unsupported};
 use armet_tensor::ElementType;
 
-use super::support::{same_layout, unquantized};
+use super::quantized::{self, is_quantized};
+use super::support::same_layout;
 use crate::{Cpu, direct};
 
 /// The kernel's function for `f32`, when it has one.
@@ -58,7 +59,9 @@ pub(crate) fn function(kind: UnaryKind) -> Option<elementwise::Unary> {
 }
 
 pub(crate) fn lower(cpu: Cpu, op: &Unary, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
-    unquantized(node)?;
+    if is_quantized(node) {
+        return quantized::unary(op, node);
+    }
     same_layout(node)?;
     let isas = cpu.isas;
     let element = node.element(0)?;
