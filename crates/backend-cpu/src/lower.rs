@@ -38,6 +38,10 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::DequantizeLinear(op) => ops::requantize::lower_dequantize(cpu, op, node),
         Op::DynamicQuantizeLinear(_) => ops::requantize::lower_dynamic(cpu, node),
         Op::MatMulInteger(_) => ops::matmul_integer::lower(cpu, node),
+        Op::Clip(_) => ops::clip::lower(cpu, node),
+        Op::CumSum(op) => ops::cum_sum::lower(op, node),
+        Op::ScatterElements(op) => ops::scatter::lower_elements(op, node),
+        Op::ScatterNd(op) => ops::scatter::lower_nd(op, node),
         Op::Softmax(op) => ops::softmax::lower(cpu, op, node),
         Op::BatchNormalization(op) => ops::batch_normalization::lower(cpu, op, node),
         Op::LayerNormalization(op) => ops::layer_normalization::lower(cpu, op, node),
@@ -46,12 +50,8 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::Conv(op) => ops::conv::lower(cpu, op, node),
         Op::ConvTranspose(_)
         | Op::ArgReduce(_)
-        | Op::Clip(_)
-        | Op::ScatterElements(_)
-        | Op::ScatterNd(_)
         | Op::DepthToSpace(_)
         | Op::SpaceToDepth(_)
-        | Op::CumSum(_)
         | Op::ConvInteger(_)
         | Op::Shape(_)
         | Op::Size(_)

@@ -144,19 +144,12 @@ fn slice<'a>(b: &Bindings<'a>, index: usize, signed: bool) -> Int8Slice<'a> {
     if signed { Int8Slice::I8(b.input(index)) } else { Int8Slice::U8(b.input(index)) }
 }
 
-fn constant_slice(tensor: &Tensor, bytes: &[u8]) -> Int8SliceOwner {
-    Int8SliceOwner { signed: tensor.element() == ElementType::I8, bytes: bytes.to_vec() }
-}
-
-/// Constant bytes with their sign.
-struct Int8SliceOwner {
-    signed: bool,
-    bytes: Vec<u8>,
-}
-
-impl Int8SliceOwner {
-    fn slice(&self) -> Int8Slice<'_> {
-        if self.signed { Int8Slice::I8(bytemuck::cast_slice(&self.bytes)) } else { Int8Slice::U8(&self.bytes) }
+/// Calls `body` with the bytes of a constant, which lowering has checked to be 8-bit.
+fn with_slice<T>(tensor: &Tensor, body: impl FnOnce(Int8Slice<'_>) -> T) -> T {
+    if tensor.element() == ElementType::I8 {
+        body(Int8Slice::I8(&tensor.expect::<i8>()))
+    } else {
+        body(Int8Slice::U8(&tensor.expect::<u8>()))
     }
 }
 
@@ -177,8 +170,8 @@ pub(super) fn conv(cpu: Cpu, op: &Conv, node: NodeView<'_>) -> Result<Lowered, U
         let failed = |reason: String| CompileError::Backend { backend: Cpu::ID, node: name.clone(), reason };
         let form = format!("conv int8 groups {} dilation {} {zeros:?} {isas:?}", shape.groups, shape.dilation_w);
         let pack = context.packs.get(&weights, &form, || {
-            let own = constant_slice(&weights, weights.bytes());
-            PackedConvInt8::pack(isas, &shape, own.slice(), &zeros).map(Arc::new).map_err(|e| failed(e.to_string()))
+            let pack = |slice: Int8Slice<'_>| PackedConvInt8::pack(isas, &shape, slice, &zeros);
+            with_slice(&weights, pack).map(Arc::new).map_err(|e| failed(e.to_string()))
         })?;
         let options = ConvInt8Options { is_input_signed: signed, ..ConvInt8Options::default() };
         let conv = ConvInt8::from_packed(Arc::clone(&pack), &shape, options).map_err(|e| failed(e.to_string()))?;
@@ -193,7 +186,8 @@ pub(super) fn conv(cpu: Cpu, op: &Conv, node: NodeView<'_>) -> Result<Lowered, U
 /// A product of quantized values with constant weights.
 pub(super) fn matmul(cpu: Cpu, op: &MatMul, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
     let weights = node.constant(1).ok_or(Unsupported::NotConstant("B"))?.clone();
-    let (a, [rows, columns]) = (node.shape(0)?, *weights.shape().dims()) else {
+    let a = node.shape(0)?;
+    let &[rows, columns] = weights.shape().dims() else {
         return Err(Unsupported::Rank(weights.shape().len()));
     };
     if op.transpose_a || op.alpha != 1.0 || a.is_empty() {
@@ -232,8 +226,8 @@ pub(super) fn pack_matrix(
 ) -> Result<Arc<PackedInt8>, CompileError> {
     let form = format!("gemm int8 {k}x{n} {strides:?} {zeros:?} {isas:?}");
     context.packs.get(weights, &form, || {
-        let own = constant_slice(weights, weights.bytes());
-        PackedInt8::pack(isas, (k, n), own.slice(), strides, zeros).map_err(|e| CompileError::Backend {
+        let pack = |slice: Int8Slice<'_>| PackedInt8::pack(isas, (k, n), slice, strides, zeros);
+        with_slice(weights, pack).map_err(|e| CompileError::Backend {
             backend: Cpu::ID,
             node: name.to_owned(),
             reason: e.to_string(),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use armet::{Shape, ValueRef};
+use armet::{Probe, Shape, StepReport, StepResult, ValueRef};
 use armet_hardware::{Cpu, ProcessMemory, Root, Sensors};
 use clap::Args;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::inputs::{self, Given, Source};
 use super::report;
 use super::run::ms;
 use crate::options::ModelOptions;
-use crate::output::Terminal;
+use crate::output::{self, Terminal};
 use crate::picture::PictureOptions;
 
 #[derive(Debug, Args)]
@@ -26,7 +26,37 @@ pub(crate) struct Arguments {
     /// How long to measure.
     #[arg(long, short, default_value_t = 3.0, value_parser = parse_seconds)]
     seconds: f64,
+    /// Show where the time goes: the steps that take longest, timed in runs of their own.
+    #[arg(long)]
+    steps: bool,
 }
+
+/// Time of each step, summed over runs.
+#[derive(Default)]
+struct StepTimes {
+    steps: Vec<(StepReport, Duration)>,
+    at: usize,
+}
+
+impl Probe for StepTimes {
+    fn wants_results(&self) -> bool {
+        false
+    }
+
+    fn step(&mut self, report: &StepReport, duration: Duration, _: &[StepResult<'_>]) {
+        match self.steps.get_mut(self.at) {
+            Some((known, time)) if known.node == report.node => *time += duration,
+            Some(other) => *other = (report.clone(), duration),
+            None => self.steps.push((report.clone(), duration)),
+        }
+        self.at += 1;
+    }
+}
+
+/// Runs in which steps are timed.
+const STEP_RUNS: u32 = 5;
+/// Steps that are shown.
+const SHOWN_STEPS: usize = 15;
 
 fn parse_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -72,6 +102,12 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
     let after = ProcessMemory::read(&root);
+    let mut step_times = StepTimes::default();
+    for _ in 0..if arguments.steps { STEP_RUNS } else { 0 } {
+        step_times.at = 0;
+        session.run_with(&feed, &mut step_times)?;
+    }
+    step_times.steps.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
     let cpu = Cpu::read(&root);
     let sensors = Sensors::read(&root, &cpu.affinity);
     let growth = after.peak.zip(before.resident).map(|(peak, base)| peak.saturating_sub(base) / 1024);
@@ -96,6 +132,11 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         "temperature_c": temperature,
         "arena_bytes": session.arena_bytes(),
         "shapes": types.iter().zip(&values).map(|((_, s), (n, _))| (n.clone(), json!(s.to_vec()))).collect::<serde_json::Map<_, _>>(),
+        "steps": step_times.steps.iter().map(|(step, time)| {
+            let mut step = report::step(step);
+            step["ms"] = json!(ms(*time / STEP_RUNS));
+            step
+        }).collect::<Vec<_>>(),
         "version": env!("CARGO_PKG_VERSION"),
         "commit": option_env!("ARMET_COMMIT"),
     });
@@ -117,6 +158,30 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         ms(first),
         growth.unwrap_or(0) as f64 / 1024.0
     ))?;
+    if arguments.steps {
+        terminal.line("")?;
+        terminal.line(step_table(&step_times.steps).trim_end())?;
+    }
     terminal.note(report::summary(&stages));
     Ok(0)
+}
+
+fn step_table(steps: &[(StepReport, Duration)]) -> String {
+    let total: Duration = steps.iter().map(|(_, time)| *time).sum();
+    let rows: Vec<Vec<String>> = steps
+        .iter()
+        .take(SHOWN_STEPS)
+        .map(|(step, time)| {
+            let seconds = (*time / STEP_RUNS).as_secs_f64();
+            vec![
+                output::shorten(&step.node, 30),
+                step.operator.to_owned(),
+                output::shorten(&step.kernel, 34),
+                format!("{:.3}", seconds * 1e3),
+                format!("{:.1} %", 100.0 * time.as_secs_f64() / total.as_secs_f64().max(1e-12)),
+                format!("{:.1}", step.cost.operations as f64 / seconds.max(1e-9) / 1e9),
+            ]
+        })
+        .collect();
+    output::table(&["slowest steps", "operator", "kernel", "ms", "share", "GOP/s"], &rows)
 }
