@@ -6,6 +6,7 @@
 
 mod aligned;
 pub mod conv;
+pub mod conv_int8;
 pub(crate) mod depthwise;
 mod dispatch;
 pub mod elementwise;

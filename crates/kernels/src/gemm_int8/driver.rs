@@ -31,6 +31,8 @@ pub(crate) struct Product<'a> {
     pub(crate) offsets: &'a [usize],
     /// How many rows.
     pub(crate) m: usize,
+    /// The row of the output at which the first one is.
+    pub(crate) first_row: usize,
     pub(crate) rows: Rows<'a>,
     /// For each row, the sum of its bytes over all taps; needed only if columns have zero points.
     pub(crate) row_sums: &'a (dyn Fn(usize) -> i32 + Sync),
@@ -120,7 +122,7 @@ impl Product<'_> {
                         &sums,
                         vectors * entry.lanes,
                         &row_sums[row - first_row..],
-                        (row, rows),
+                        (self.first_row + row, rows),
                         (
                             self.group * panels.columns + panel * panels.kernel.columns(),
                             panels.columns(panel),

@@ -246,6 +246,7 @@ pub fn gemm_int8(
         group: 0,
         offsets: &[0],
         m,
+        first_row: 0,
         rows: &|first, pointers| {
             for (index, pointer) in pointers.iter_mut().enumerate() {
                 *pointer = shared.0.wrapping_add((first + index) * a_row_stride);

@@ -1,0 +1,242 @@
+//! Depthwise convolutions for AVX-512 VNNI: 64 channels at a time, four taps of a kernel row per dot product.
+//!
+//! Interleaving the bytes of four taps gives, for each channel, the four bytes that a dot product takes. It is done within
+//! the four quarters of a register, so the sums of 64 channels come out in four vectors of which vector `v` has, in quarter
+//! `q`, the channels `16 q + 4 v` to `16 q + 4 v + 3`; the weights are packed in that order.
+
+#![expect(unsafe_code, reason = "instruction set intrinsics on addresses inside of checked slices")]
+
+use std::arch::x86_64::{
+    __m512i, _mm_storeu_si128, _mm512_dpbusd_epi32, _mm512_extracti32x4_epi32, _mm512_loadu_si512,
+    _mm512_maskz_loadu_epi8, _mm512_mullo_epi32, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_setzero_si512,
+    _mm512_storeu_si512, _mm512_unpackhi_epi8, _mm512_unpackhi_epi16, _mm512_unpacklo_epi8,
+    _mm512_unpacklo_epi16, _mm512_xor_si512,
+};
+use std::ops::Range;
+
+use super::depthwise::Line;
+use crate::gemm_int8::pack::AlignedBytes;
+use crate::gemm_int8::tile::{MOST_COLUMNS, Sums};
+use crate::isa::{Isa, Isas};
+
+/// Channels of a block.
+const BLOCK: usize = 64;
+/// Taps of a dot product.
+const QUAD: usize = 4;
+
+/// Weights in the order of their use.
+#[derive(Debug, Clone)]
+pub(super) struct QuadWeights {
+    kernel: (usize, usize),
+    channels: usize,
+    /// For each block of channels and each tap, [`BLOCK`] weights in the order of the channels.
+    plain: AlignedBytes,
+    /// For each block of channels, each row of the kernel and each four taps of it, their weights interleaved.
+    interleaved: AlignedBytes,
+}
+
+/// Bytes of four taps of a block.
+const QUAD_BYTES: usize = QUAD * BLOCK;
+
+impl QuadWeights {
+    /// Packs weights, tap by tap and all channels of each; `None` if the machine lacks the instructions, or a weight less its
+    /// zero point is not a byte.
+    pub(super) fn pack(isas: Isas, kernel: (usize, usize), channels: usize, weights: &[i16]) -> Option<Self> {
+        let taps = kernel.0 * kernel.1;
+        if !isas.has(Isa::Avx512Vnni) {
+            return None;
+        }
+        let bytes: Option<Vec<i8>> = weights.iter().map(|&weight| i8::try_from(weight).ok()).collect();
+        let bytes = bytes?;
+        let blocks = channels.div_ceil(BLOCK);
+        let mut plain = AlignedBytes::zeroed(blocks * taps * BLOCK);
+        for (index, to) in plain.as_mut_slice().chunks_exact_mut(BLOCK).enumerate() {
+            let (block, tap) = (index / taps, index % taps);
+            let first = block * BLOCK;
+            let count = BLOCK.min(channels.saturating_sub(first));
+            to[..count].copy_from_slice(&bytes[tap * channels + first..][..count]);
+        }
+        let quads = kernel.1.div_ceil(QUAD);
+        let mut interleaved = AlignedBytes::zeroed(blocks * kernel.0 * quads * QUAD_BYTES);
+        for (index, to) in interleaved.as_mut_slice().chunks_exact_mut(QUAD_BYTES).enumerate() {
+            let (block, row, first) =
+                (index / quads / kernel.0, index / quads % kernel.0, index % quads * QUAD);
+            let taps = &plain.as_slice()[block * taps * BLOCK..(block + 1) * taps * BLOCK];
+            // SAFETY: the machine has the instructions.
+            unsafe { store(quad(taps, row, kernel.1, first, kernel.1), to) };
+        }
+        Some(Self { kernel, channels, plain, interleaved })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.plain.as_slice().len() + self.interleaved.as_slice().len()
+    }
+
+    /// Sums of up to 14 pixels and 64 channels, which begin at `channel`: the first 32 in `sums[0]`, the others in `sums[1]`.
+    pub(super) fn sums(
+        &self,
+        line: &Line<'_>,
+        pixels: Range<usize>,
+        channel: usize,
+        channels: usize,
+        sums: &mut [Sums; 2],
+    ) {
+        debug_assert!(channel.is_multiple_of(BLOCK) && channel < self.channels);
+        let (block, (kernel_h, kernel_w)) = (channel / BLOCK, self.kernel);
+        let taps =
+            &self.plain.as_slice()[block * kernel_h * kernel_w * BLOCK..][..kernel_h * kernel_w * BLOCK];
+        let quads = kernel_h * kernel_w.div_ceil(QUAD) * QUAD_BYTES;
+        let interleaved = &self.interleaved.as_slice()[block * quads..(block + 1) * quads];
+        let shape = line.shape;
+        let mut before: Option<(Range<usize>, Correction)> = None;
+        for (index, out_x) in pixels.enumerate() {
+            let columns = line.columns(out_x);
+            let correction = match &before {
+                Some((same, correction)) if *same == columns => *correction,
+                _ => {
+                    let zero = line.zero_point + if line.is_signed { 128 } else { 0 };
+                    // SAFETY: `pack` found the instructions to be available.
+                    unsafe { correction(taps, shape.kernel_w, &line.rows, &columns, zero) }
+                }
+            };
+            // SAFETY: `pack` found the instructions to be available; the pixel's taps in these ranges lie in the input.
+            let quarters = unsafe { pixel(line, (taps, interleaved), out_x, &columns, channels, correction) };
+            before = Some((columns, correction));
+            for (quarter, row) in quarters.iter().enumerate() {
+                let half = &mut sums[quarter / 2].0[index * MOST_COLUMNS + quarter % 2 * 16..][..16];
+                half.copy_from_slice(row);
+            }
+        }
+    }
+}
+
+/// What sums begin with, in the order of the dot products.
+type Correction = [__m512i; 4];
+
+/// Four taps, interleaved.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn interleave(taps: [__m512i; QUAD]) -> [__m512i; 4] {
+    let (low, high) = (_mm512_unpacklo_epi8(taps[0], taps[1]), _mm512_unpackhi_epi8(taps[0], taps[1]));
+    let (low2, high2) = (_mm512_unpacklo_epi8(taps[2], taps[3]), _mm512_unpackhi_epi8(taps[2], taps[3]));
+    [
+        _mm512_unpacklo_epi16(low, low2),
+        _mm512_unpackhi_epi16(low, low2),
+        _mm512_unpacklo_epi16(high, high2),
+        _mm512_unpackhi_epi16(high, high2),
+    ]
+}
+
+/// The weights of four taps, interleaved.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn quad(taps: &[i8], row: usize, kernel_w: usize, first: usize, end: usize) -> [__m512i; 4] {
+    let mut vectors = [_mm512_setzero_si512(); QUAD];
+    for (offset, vector) in vectors.iter_mut().enumerate() {
+        if first + offset < end {
+            let weights = &taps[(row * kernel_w + first + offset) * BLOCK..][..BLOCK];
+            // SAFETY: 64 bytes of the slice.
+            *vector = unsafe { _mm512_loadu_si512(weights.as_ptr().cast()) };
+        }
+    }
+    interleave(vectors)
+}
+
+/// Four interleaved vectors at the begin of a slice.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn load(from: &[i8]) -> [__m512i; 4] {
+    let from = from[..QUAD_BYTES].as_ptr();
+    // SAFETY: each is 64 bytes of the slice.
+    [0, 1, 2, 3].map(|vector| unsafe { _mm512_loadu_si512(from.add(vector * BLOCK).cast()) })
+}
+
+/// Writes four vectors to a slice.
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn store(vectors: [__m512i; 4], to: &mut [i8]) {
+    for (vector, to) in vectors.into_iter().zip(to.chunks_exact_mut(BLOCK)) {
+        // SAFETY: 64 bytes of the slice.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), vector) };
+    }
+}
+
+/// The sums of the weights that lie inside of the image, times the zero point, negated.
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn correction(
+    taps: &[i8],
+    kernel_w: usize,
+    rows: &Range<usize>,
+    columns: &Range<usize>,
+    zero_point: i32,
+) -> Correction {
+    let mut sums = [_mm512_setzero_si512(); 4];
+    let ones = _mm512_set1_epi8(1);
+    for row in rows.clone() {
+        for first in columns.clone().step_by(QUAD) {
+            for (sum, weights) in sums.iter_mut().zip(quad(taps, row, kernel_w, first, columns.end)) {
+                *sum = _mm512_dpbusd_epi32(*sum, ones, weights);
+            }
+        }
+    }
+    let factor = _mm512_set1_epi32(-zero_point);
+    sums.map(|sum| _mm512_mullo_epi32(sum, factor))
+}
+
+/// The sums of one pixel, sixteen channels a row.
+///
+/// # Safety
+/// The taps in the line's rows and in `columns` lie inside of the image.
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+unsafe fn pixel(
+    line: &Line<'_>,
+    (taps, interleaved): (&[i8], &[i8]),
+    out_x: usize,
+    columns: &Range<usize>,
+    channels: usize,
+    correction: Correction,
+) -> [[i32; 16]; 4] {
+    let mut sums = correction;
+    let mask = if channels >= BLOCK { u64::MAX } else { (1 << channels) - 1 };
+    let flip = _mm512_set1_epi8(if line.is_signed { i8::MIN } else { 0 });
+    let kernel_w = line.shape.kernel_w;
+    let step = line.shape.dilation_w * line.pitch;
+    let is_whole = *columns == (0..kernel_w);
+    for row in line.rows.clone() {
+        for first in columns.clone().step_by(QUAD) {
+            let place = line.place(out_x, row, first);
+            let end = columns.end;
+            let mut x = [_mm512_setzero_si512(); QUAD];
+            for (offset, x) in x.iter_mut().enumerate() {
+                if first + offset < end {
+                    let from = &line.x[place + offset * step..][..channels];
+                    // SAFETY: the mask selects `channels` bytes, which the slice has.
+                    let bytes = unsafe { _mm512_maskz_loadu_epi8(mask, from.as_ptr().cast()) };
+                    *x = _mm512_xor_si512(bytes, flip);
+                }
+            }
+            let weights = if is_whole {
+                load(&interleaved[(row * kernel_w.div_ceil(QUAD) + first / QUAD) * QUAD_BYTES..])
+            } else {
+                quad(taps, row, kernel_w, first, end)
+            };
+            for ((sum, x), weights) in sums.iter_mut().zip(interleave(x)).zip(weights) {
+                *sum = _mm512_dpbusd_epi32(*sum, x, weights);
+            }
+        }
+    }
+    let mut quarters = [[0; 16]; 4];
+    for (vector, &sum) in sums.iter().enumerate() {
+        let parts = [
+            _mm512_extracti32x4_epi32::<0>(sum),
+            _mm512_extracti32x4_epi32::<1>(sum),
+            _mm512_extracti32x4_epi32::<2>(sum),
+            _mm512_extracti32x4_epi32::<3>(sum),
+        ];
+        for (quarter, part) in quarters.iter_mut().zip(parts) {
+            let to = &mut quarter[vector * 4..vector * 4 + 4];
+            // SAFETY: 16 bytes of the slice.
+            unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), part) };
+        }
+    }
+    quarters
+}
