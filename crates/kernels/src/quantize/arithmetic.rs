@@ -130,10 +130,16 @@ impl<T: Quantized> Loop for Formula<'_, T> {
             QuantizedBinary::Add => {
                 let (a_ratio, b_ratio) =
                     (self.a_kind.scale / self.y_kind.scale, self.b_kind.scale / self.y_kind.scale);
-                // As onnxruntime does it: zero points are one constant.
-                let constant = 0.0 - (a_ratio * a_zero as f32 + b_ratio * b_zero as f32);
+                // As onnxruntime does it, to the bit: all zero points are one constant, products are not rounded before
+                // they are added, and halves are rounded to even of the stored number.
+                let constant = zero_point as f32 - (a_ratio * a_zero as f32 + b_ratio * b_zero as f32);
+                let (least, greatest) = (self.min.wide() as f32, self.max.wide() as f32);
                 for ((y, a), b) in places {
-                    *y = round(a.wide() as f32 * a_ratio + (b.wide() as f32 * b_ratio + constant));
+                    let value = (b.wide() as f32).mul_add(b_ratio, constant);
+                    let value = (a.wide() as f32).mul_add(a_ratio, value);
+                    let value = if value > least { value } else { least };
+                    let value = if value < greatest { value } else { greatest };
+                    *y = T::narrow(((value + ROUNDING).to_bits() as i32).wrapping_sub(ROUNDING.to_bits() as i32));
                 }
             }
             QuantizedBinary::Mul => {
