@@ -4,6 +4,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod resources;
+
 use std::sync::Arc;
 
 use armet_graph::ops::numbers;

@@ -40,11 +40,7 @@ const SAMPLES: &[Sample] = &[
         inputs: &[Random(&[1, 576]), Random(&[2, 1, 128]), Number(16000)],
         tolerance: 1e-4,
     },
-    Sample {
-        model: "silero_vad_noif",
-        inputs: &[Random(&[1, 576]), Random(&[2, 1, 128])],
-        tolerance: 1e-4,
-    },
+    Sample { model: "silero_vad_noif", inputs: &[Random(&[1, 576]), Random(&[2, 1, 128])], tolerance: 1e-4 },
     Sample {
         model: "minilm_fp32",
         inputs: &[Random(&[1, 9]), Random(&[1, 9]), Random(&[1, 9])],
@@ -147,8 +143,7 @@ fn compare(sample: &Sample, wanted: &[Value], given: &[Value]) -> Result<(), Fai
         if (wanted.element(), wanted.shape()) != (given.element(), given.shape()) {
             return Err(format!("output {index} was {wanted:?} and is {given:?}").into());
         }
-        let (a, b) =
-            (armet_graph::ops::numbers::to_f64(wanted)?, armet_graph::ops::numbers::to_f64(given)?);
+        let (a, b) = (armet_graph::ops::numbers::to_f64(wanted)?, armet_graph::ops::numbers::to_f64(given)?);
         let range = a.iter().copied().fold(f64::NEG_INFINITY, f64::max)
             - a.iter().copied().fold(f64::INFINITY, f64::min);
         let difference = a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::{Compiled, Tensor};
 
 /// How many plans for different shapes a session keeps.
-pub const KEPT_PLANS: usize = 4;
+const KEPT_PLANS: usize = 4;
 
 #[derive(Debug)]
 struct Planned {

@@ -301,7 +301,8 @@ fn known<'a>(graph: &'a Graph, walk: &'a Walk, value: ValueId) -> Option<&'a Ten
 fn evaluate_known(graph: &Graph, id: NodeId, walk: &Walk) -> Option<Vec<Option<Tensor>>> {
     let node = graph.node(id);
     // Folding leaves these to later passes, and so does inference.
-    let left = matches!(node.op, Op::If(_) | Op::ConvertLayout(_) | Op::DequantizeLinear(_) | Op::Requantize(_));
+    let left =
+        matches!(node.op, Op::If(_) | Op::ConvertLayout(_) | Op::DequantizeLinear(_) | Op::Requantize(_));
     if left || !node.op.is_deterministic() || node.inputs.iter().all(Option::is_none) {
         return None;
     }

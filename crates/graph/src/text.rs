@@ -67,7 +67,7 @@ pub(crate) fn order(graph: &Graph) -> Vec<NodeId> {
 pub(crate) fn type_text(ty: &ValueType, layout: Layout) -> String {
     match layout {
         Layout::Plain => ty.to_string(),
-        other => format!("{ty} @{}", other.name()),
+        Layout::ChannelsLast => format!("{ty} @{}", layout.name()),
     }
 }
 

@@ -149,7 +149,11 @@ struct KeptPlain<'a> {
 
 impl LayoutPreference for KeptPlain<'_> {
     fn preference(&self, graph: &Graph, node: NodeId) -> LayoutChoice {
-        if self.plain.contains(&node) { LayoutChoice::PlainOnly } else { self.layouts.preference(graph, node) }
+        if self.plain.contains(&node) {
+            LayoutChoice::PlainOnly
+        } else {
+            self.layouts.preference(graph, node)
+        }
     }
 }
 
@@ -372,11 +376,8 @@ impl Planner {
                     .chain(&node.outputs)
                     .flatten()
                     .all(|v| graph.value(*v).layout == Layout::Plain);
-                let error = CompileError::Refused {
-                    node: node.name.clone(),
-                    operator: node.op.name(),
-                    reasons,
-                };
+                let error =
+                    CompileError::Refused { node: node.name.clone(), operator: node.op.name(), reasons };
                 if !options.allow_reference {
                     return Err(Unlowered::Failed(error));
                 }

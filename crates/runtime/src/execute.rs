@@ -69,7 +69,7 @@ impl<'a> From<TensorView<'a>> for ValueRef<'a> {
 }
 
 /// How many continuations and plans for other shapes a session keeps at each point.
-pub const KEPT_PLANS: usize = 4;
+pub(crate) const KEPT_PLANS: usize = 4;
 
 /// Memory of one stage.
 #[derive(Debug)]

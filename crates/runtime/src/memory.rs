@@ -61,7 +61,7 @@ pub fn plan_memory(intervals: &[Interval]) -> MemoryPlan {
 }
 
 /// The largest sum of bytes alive in one step: no plan can be smaller.
-pub fn lower_bound(intervals: &[Interval]) -> usize {
+pub(crate) fn lower_bound(intervals: &[Interval]) -> usize {
     let steps = intervals.iter().map(|i| i.last + 1).max().unwrap_or(0);
     let mut change = vec![0isize; steps + 1];
     for interval in intervals {

@@ -31,7 +31,9 @@ fn descriptor(element: ElementType) -> Option<&'static str> {
 pub fn write(tensor: &Tensor) -> Result<Vec<u8>, TensorError> {
     let kind = descriptor(tensor.element())
         .ok_or_else(|| TensorError::Npy(format!("NumPy has no type for {}", tensor.element())))?;
-    let dims: String = tensor.shape().iter().map(|d| format!("{d}, ")).collect();
+    let dims: Vec<String> = tensor.shape().iter().map(usize::to_string).collect();
+    // A tuple of one needs its comma.
+    let dims = if dims.len() == 1 { format!("{},", dims[0]) } else { dims.join(", ") };
     let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({dims}), }}");
     // The format asks that magic, length and header together be a multiple of 64 bytes, the last a newline.
     let used = MAGIC.len() + 4 + header.len() + 1;

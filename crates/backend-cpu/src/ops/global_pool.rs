@@ -5,8 +5,8 @@ use armet_kernels::reduce::Reduce;
 use armet_runtime::{Lowered, NodeView, Unsupported};
 use armet_tensor::ElementType;
 
-use super::reduce::lower_over;
 use super::quantized::{self, is_quantized};
+use super::reduce::lower_over;
 use super::support::memory_axis;
 use crate::Cpu;
 

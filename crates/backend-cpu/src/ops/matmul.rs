@@ -122,7 +122,7 @@ fn batched(cpu: Cpu, a: Matrices, b: Matrices, alpha: f32, fused: Fused) -> Resu
     }))
 }
 
-/// `alpha * A' * B' + beta * C` with constant B; passes turn most into MatMul.
+/// `alpha * A' * B' + beta * C`; passes turn most into `MatMul`.
 pub(crate) fn lower_gemm(cpu: Cpu, op: &Gemm, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
     only_f32(node)?;
     if node.has_input(2) {

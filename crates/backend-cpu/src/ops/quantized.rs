@@ -117,7 +117,13 @@ impl Finish {
         let (scale, zero) = per_tensor(y)?;
         // In this order, in single precision: onnxruntime's, so that halves round alike.
         let scales = scales.iter().map(|s| x_scale * s / scale).collect();
-        Ok(Self { bias, scales, zero, limits: limits(activation, y.element, (scale, zero))?, element: y.element })
+        Ok(Self {
+            bias,
+            scales,
+            zero,
+            limits: limits(activation, y.element, (scale, zero))?,
+            element: y.element,
+        })
     }
 
     fn epilogue(&self) -> Int8Epilogue<'_> {
@@ -168,13 +174,15 @@ pub(super) fn conv(cpu: Cpu, op: &Conv, node: NodeView<'_>) -> Result<Lowered, U
     let name = node.node().name.clone();
     Ok(packed(move |context: &CompileContext<'_>| {
         let failed = |reason: String| CompileError::Backend { backend: Cpu::ID, node: name.clone(), reason };
-        let form = format!("conv int8 groups {} dilation {} {zeros:?} {isas:?}", shape.groups, shape.dilation_w);
+        let form =
+            format!("conv int8 groups {} dilation {} {zeros:?} {isas:?}", shape.groups, shape.dilation_w);
         let pack = context.packs.get(&weights, &form, || {
             let pack = |slice: Int8Slice<'_>| PackedConvInt8::pack(isas, &shape, slice, &zeros);
             with_slice(&weights, pack).map(Arc::new).map_err(|e| failed(e.to_string()))
         })?;
         let options = ConvInt8Options { is_input_signed: signed, ..ConvInt8Options::default() };
-        let conv = ConvInt8::from_packed(Arc::clone(&pack), &shape, options).map_err(|e| failed(e.to_string()))?;
+        let conv =
+            ConvInt8::from_packed(Arc::clone(&pack), &shape, options).map_err(|e| failed(e.to_string()))?;
         let scratch = conv.scratch_length();
         Ok((format!("conv_{}", conv.packed().kernel()), scratch, move |b: &mut Bindings<'_>| {
             let (y, scratch) = (finish.output(b), b.scratch());
@@ -210,7 +218,15 @@ pub(super) fn matmul(cpu: Cpu, op: &MatMul, node: NodeView<'_>) -> Result<Lowere
         let scratch = matrix.scratch_length(m, signed);
         Ok((matrix.kernel().to_owned(), scratch, move |b: &mut Bindings<'_>| {
             let (y, scratch) = (finish.output(b), b.scratch());
-            gemm_int8(b.team(), m, (slice(b, 0, signed), k, x_zero), &matrix, &finish.epilogue(), (y, n), scratch);
+            gemm_int8(
+                b.team(),
+                m,
+                (slice(b, 0, signed), k, x_zero),
+                &matrix,
+                &finish.epilogue(),
+                (y, n),
+                scratch,
+            );
         }))
     }))
 }
@@ -238,7 +254,10 @@ pub(super) fn pack_matrix(
 fn operand<T: Quantized + TryFrom<i32>>(ty: &TensorType) -> Result<QuantizedOperand<T>, Unsupported> {
     let (scale, zero) = per_tensor(ty)?;
     let zero_point = T::try_from(zero).ok();
-    zero_point.map_or_else(|| refuse("the zero point is out of range"), |zero_point| Ok(QuantizedOperand { scale, zero_point }))
+    zero_point.map_or_else(
+        || refuse("the zero point is out of range"),
+        |zero_point| Ok(QuantizedOperand { scale, zero_point }),
+    )
 }
 
 /// Sums and products of quantized values.
@@ -255,7 +274,15 @@ pub(super) fn binary(cpu: Cpu, op: &Binary, node: NodeView<'_>) -> Result<Lowere
         Ok(direct(format!("quantized_binary_{}_{}", T::TYPE, isas.best()), move |bind| {
             let operands = [(bind.input(0), a), (bind.input(1), b)];
             let out = bind.output(0);
-            kernel::quantized_binary::<T>(isas, bind.team(), function, &plan, operands, (out, y), (T::narrow(T::MIN), T::narrow(T::MAX)));
+            kernel::quantized_binary::<T>(
+                isas,
+                bind.team(),
+                function,
+                &plan,
+                operands,
+                (out, y),
+                (T::narrow(T::MIN), T::narrow(T::MAX)),
+            );
         }))
     }
     let function = match op.kind {
@@ -284,7 +311,13 @@ pub(super) fn unary(op: &Unary, node: NodeView<'_>) -> Result<Lowered, Unsupport
     table(node, "quantized_table", move |x| {
         let mut y = [0.0];
         let isas = armet_kernels::isa::Isas::only(&[armet_kernels::isa::Isa::Scalar]);
-        armet_kernels::elementwise::unary(isas, &armet_kernels::threads::Team::single(), function, &[x], &mut y);
+        armet_kernels::elementwise::unary(
+            isas,
+            &armet_kernels::threads::Team::single(),
+            function,
+            &[x],
+            &mut y,
+        );
         y[0]
     })
 }
@@ -298,8 +331,12 @@ pub(super) fn table(
     same_layout(node)?;
     let (x, y) = (node.input(0)?, node.output(0)?);
     let bytes: [u8; 256] = match (x.element, y.element) {
-        (ElementType::U8, ElementType::U8) => kernel::table_of(operand::<u8>(x)?, operand::<u8>(y)?, function),
-        (ElementType::I8, ElementType::U8) => kernel::table_of(operand::<i8>(x)?, operand::<u8>(y)?, function),
+        (ElementType::U8, ElementType::U8) => {
+            kernel::table_of(operand::<u8>(x)?, operand::<u8>(y)?, function)
+        }
+        (ElementType::I8, ElementType::U8) => {
+            kernel::table_of(operand::<i8>(x)?, operand::<u8>(y)?, function)
+        }
         (ElementType::U8, ElementType::I8) => {
             kernel::table_of(operand::<u8>(x)?, operand::<i8>(y)?, function).map(|v| v as u8)
         }

@@ -48,7 +48,6 @@ struct Plan {
     cpu: Cpu,
     kind: RecurrentKind,
     clip: Option<f32>,
-    linear_before_reset: bool,
     steps: usize,
     batch: usize,
     width: usize,
@@ -99,17 +98,7 @@ pub(crate) fn lower(cpu: Cpu, op: &Recurrent, node: NodeView<'_>) -> Result<Lowe
         let layers = (0..directions)
             .map(|d| layer(cpu, &op, context, (&w, &r, bias.as_ref()), width, d, per_direction))
             .collect::<Result<Vec<_>, CompileError>>()?;
-        let plan = Plan {
-            cpu,
-            kind: op.kind,
-            clip: op.clip,
-            linear_before_reset: op.linear_before_reset,
-            steps,
-            batch,
-            width,
-            hidden,
-            layers,
-        };
+        let plan = Plan { cpu, kind: op.kind, clip: op.clip, steps, batch, width, hidden, layers };
         let kernel = format!(
             "{}_f32_{}",
             if op.kind == RecurrentKind::Lstm { "lstm" } else { "gru" },

@@ -17,7 +17,13 @@ struct Parameters {
 }
 
 impl Parameters {
-    fn new(scale: &[f32], zero: &[i32], at: Option<usize>, shape: &Shape, layout: Layout) -> Result<Self, Unsupported> {
+    fn new(
+        scale: &[f32],
+        zero: &[i32],
+        at: Option<usize>,
+        shape: &Shape,
+        layout: Layout,
+    ) -> Result<Self, Unsupported> {
         let memory = layout.physical(shape);
         let dims = match at {
             Some(at) if scale.len() > 1 => {
@@ -51,7 +57,10 @@ fn quantize<T: Element + Quantized + TryFrom<i32>>(cpu: Cpu, p: Parameters) -> R
     }))
 }
 
-fn dequantize<T: Element + Quantized + TryFrom<i32>>(cpu: Cpu, p: Parameters) -> Result<Lowered, Unsupported> {
+fn dequantize<T: Element + Quantized + TryFrom<i32>>(
+    cpu: Cpu,
+    p: Parameters,
+) -> Result<Lowered, Unsupported> {
     let isas = cpu.isas;
     let zero = zeros::<T>(&p.zero)?;
     Ok(direct(format!("dequantize_{}_{}", T::TYPE, isas.best()), move |b| {
@@ -122,14 +131,22 @@ fn given(node: NodeView<'_>, at: i64, block: usize) -> Result<Parameters, Unsupp
     Parameters::new(&scale, &zero, at, &shape, layout)
 }
 
-pub(crate) fn lower_quantize(cpu: Cpu, op: &QuantizeLinear, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
+pub(crate) fn lower_quantize(
+    cpu: Cpu,
+    op: &QuantizeLinear,
+    node: NodeView<'_>,
+) -> Result<Lowered, Unsupported> {
     if node.element(0)? != ElementType::F32 {
         return Err(Unsupported::ElementType(node.element(0)?));
     }
     into_bytes(cpu, node.output(0)?.element, given(node, op.axis, op.block_size)?)
 }
 
-pub(crate) fn lower_dequantize(cpu: Cpu, op: &DequantizeLinear, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
+pub(crate) fn lower_dequantize(
+    cpu: Cpu,
+    op: &DequantizeLinear,
+    node: NodeView<'_>,
+) -> Result<Lowered, Unsupported> {
     if node.output(0)?.element != ElementType::F32 {
         return Err(Unsupported::ElementType(node.output(0)?.element));
     }

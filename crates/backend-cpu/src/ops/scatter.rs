@@ -33,7 +33,11 @@ fn check(node: NodeView<'_>) -> Result<(), Unsupported> {
 }
 
 pub(crate) fn lower_nd(op: &ScatterNd, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
-    fn typed<T: Element + Number>(node: NodeView<'_>, tuples: BlockTuples, how: kernel::ScatterReduction) -> Lowered {
+    fn typed<T: Element + Number>(
+        node: NodeView<'_>,
+        tuples: BlockTuples,
+        how: kernel::ScatterReduction,
+    ) -> Lowered {
         let name = node.node().name.clone();
         fallible(format!("scatter_nd_{}", T::TYPE), 0, move |b| {
             let y: &mut [T] = b.output(0);
@@ -53,7 +57,11 @@ pub(crate) fn lower_nd(op: &ScatterNd, node: NodeView<'_>) -> Result<Lowered, Un
 }
 
 pub(crate) fn lower_elements(op: &ScatterElements, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
-    fn typed<T: Element + Number>(node: NodeView<'_>, pairs: ElementPairs, how: kernel::ScatterReduction) -> Lowered {
+    fn typed<T: Element + Number>(
+        node: NodeView<'_>,
+        pairs: ElementPairs,
+        how: kernel::ScatterReduction,
+    ) -> Lowered {
         let name = node.node().name.clone();
         fallible(format!("scatter_elements_{}", T::TYPE), 0, move |b| {
             let y: &mut [T] = b.output(0);

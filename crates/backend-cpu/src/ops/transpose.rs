@@ -16,7 +16,7 @@ pub(super) fn permute(shape: &[usize], perm: &[usize], element_size: usize) -> R
     }
     let copy = Permutation::new(shape, perm, element_size).map_err(shapes)?;
     Ok(direct(format!("transpose_{element_size}"), move |b| {
-        copy.run(b.team(), b.bytes(0), b.output_bytes(0))
+        copy.run(b.team(), b.bytes(0), b.output_bytes(0));
     }))
 }
 

@@ -88,7 +88,7 @@ fn read(
         return Ok(pictures.prepare(&picture, input, terminal)?.0);
     }
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(npy::read(&bytes).with_context(|| format!("cannot read {}", path.display()))?)
+    npy::read(&bytes).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// A value that is the same on every machine: fractions that repeat after 255, or 0 and 1 in turn for integers.

@@ -29,7 +29,7 @@ enum Format {
     Text,
     /// One JSON object.
     Json,
-    /// A GraphViz picture of the compiled graph.
+    /// A `GraphViz` picture of the compiled graph.
     Dot,
 }
 

@@ -16,7 +16,7 @@ use crate::picture;
 pub(crate) struct Arguments {
     /// The picture (PNG or JPEG).
     image: PathBuf,
-    /// Folder with ppocr4_det.onnx, ppocr2_cls.onnx and ppocr4_rec.onnx.
+    /// Folder with the three PP-OCR models that `armet models fetch` brings.
     #[arg(long, default_value = "models", value_name = "DIR")]
     models: PathBuf,
     /// Write the picture with the found lines drawn as a PNG.
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
     if let Some(path) = &arguments.output {
         let mut canvas = Canvas::new(&mut page);
         for (index, line) in lines.iter().enumerate() {
-            let corners = line.corners.map(|[x, y]| [x as f32, y as f32]);
+            let corners = line.corners;
             canvas.polygon(&corners, draw::colour(index));
             let label =
                 if draw::has_letters_for(&line.text) { line.text.clone() } else { (index + 1).to_string() };

@@ -210,12 +210,11 @@ impl Elements {
     pub(crate) fn zeros(element: ElementType, shape: impl Into<Shape>) -> Result<Self, EvaluateError> {
         let shape = shape.into();
         let count = check_size(element, &shape)?;
-        let data = match element {
-            ElementType::String => Data::Text(vec![String::new(); count]),
-            _ => {
-                let bytes = element.bytes_for(count).ok_or_else(|| TensorError::TooLarge(shape.clone()))?;
-                Data::Bytes(AlignedBytes::zeroed(bytes))
-            }
+        let data = if element == ElementType::String {
+            Data::Text(vec![String::new(); count])
+        } else {
+            let bytes = element.bytes_for(count).ok_or_else(|| TensorError::TooLarge(shape.clone()))?;
+            Data::Bytes(AlignedBytes::zeroed(bytes))
         };
         Ok(Self { element, shape, data })
     }

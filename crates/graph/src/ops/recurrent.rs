@@ -17,7 +17,8 @@ mod cell;
 
 use cell::Cell;
 
-/// LSTM, GRU or plain recurrent layer, inputs and results as ONNX has them: X, W, R, B, sequence_lens, initial_h, and for LSTM initial_c and P.
+/// LSTM, GRU or plain recurrent layer, inputs and results as ONNX has them: `X`, `W`, `R`, `B`, `sequence_lens`,
+/// `initial_h`, and for LSTM `initial_c` and `P`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recurrent {
     /// Which cell.

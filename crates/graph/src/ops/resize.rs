@@ -170,7 +170,7 @@ impl Resize {
         }
     }
 
-    fn target(&self, inputs: &InferInputs<'_>, axes: usize) -> Result<Target, InferError> {
+    fn target(inputs: &InferInputs<'_>, axes: usize) -> Result<Target, InferError> {
         let fits = |name: &str, count: usize| {
             if count == axes {
                 return Ok(());
@@ -200,7 +200,7 @@ impl Resize {
     fn dims(&self, inputs: &InferInputs<'_>) -> Result<Vec<Dim>, InferError> {
         let mut dims = inputs.dims(0)?.to_vec();
         let axes = self.axes(dims.len())?;
-        match self.target(inputs, axes.len())? {
+        match Self::target(inputs, axes.len())? {
             Target::Scales(scales) => {
                 for (&axis, &scale) in axes.iter().zip(&scales) {
                     dims[axis] = scaled_dim(&dims[axis], scale);

@@ -85,8 +85,7 @@ mod tests {
 
     fn conditional(b: &mut Build, condition: ValueId, x: ValueId) -> [ValueId; 2] {
         let op = If { then_branch: branch(UnaryKind::Exp), else_branch: branch(UnaryKind::Abs) };
-        let outputs = ["y", "z"]
-            .map(|name| b.graph.add_value(name, TensorType::unranked(ElementType::F32)));
+        let outputs = ["y", "z"].map(|name| b.graph.add_value(name, TensorType::unranked(ElementType::F32)));
         b.graph.add_node("if", op, [Some(condition), Some(x)], outputs.map(Some));
         outputs
     }

@@ -114,8 +114,8 @@ fn standing_for_real(graph: &Graph, value: ValueId) -> Option<Quantization> {
     let mut said = given;
     for &reader in readers {
         let node = graph.node(reader);
-        let reads_as_data =
-            node.input(0) == Some(value) && node.inputs.iter().flatten().filter(|v| **v == value).count() == 1;
+        let reads_as_data = node.input(0) == Some(value)
+            && node.inputs.iter().flatten().filter(|v| **v == value).count() == 1;
         if !matches!(node.op, Op::DequantizeLinear(_)) || !reads_as_data {
             return None;
         }

@@ -53,7 +53,7 @@ impl DepthwiseWeights {
         Self {
             channels,
             #[cfg(target_arch = "x86_64")]
-            quads: depthwise_avx512vnni::QuadWeights::pack(isas, kernel, channels, &all),
+            quads: QuadWeights::pack(isas, kernel, channels, &all),
             taps: all,
             no_sums: vec![0; channels],
         }

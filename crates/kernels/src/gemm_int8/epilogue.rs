@@ -162,6 +162,7 @@ impl<'a> Finisher<'a> {
     ///
     /// # Safety
     /// The part lies in the output, which is of type `T`, and nobody else uses it at the time.
+    #[expect(clippy::mut_from_ref, reason = "the output is behind a pointer; the caller owns the part")]
     unsafe fn part<T>(&self, start: *mut T, row: usize, column: usize, columns: usize) -> &mut [T] {
         // SAFETY: as promised by the caller.
         unsafe { std::slice::from_raw_parts_mut(start.add(row * self.stride + column), columns) }

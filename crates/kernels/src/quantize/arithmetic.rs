@@ -139,7 +139,9 @@ impl<T: Quantized> Loop for Formula<'_, T> {
                     let value = (a.wide() as f32).mul_add(a_ratio, value);
                     let value = if value > least { value } else { least };
                     let value = if value < greatest { value } else { greatest };
-                    *y = T::narrow(((value + ROUNDING).to_bits() as i32).wrapping_sub(ROUNDING.to_bits() as i32));
+                    *y = T::narrow(
+                        ((value + ROUNDING).to_bits() as i32).wrapping_sub(ROUNDING.to_bits() as i32),
+                    );
                 }
             }
             QuantizedBinary::Mul => {

@@ -107,11 +107,8 @@ fn is_elementwise(op: &Op) -> bool {
 
 fn elementwise(graph: &mut Graph, state: &mut State, id: NodeId) -> Option<()> {
     let node = graph.node(id);
-    let inputs: Vec<ValueId> = node
-        .inputs
-        .iter()
-        .map(|value| value.and_then(|v| byte(graph, state, v)))
-        .collect::<Option<_>>()?;
+    let inputs: Vec<ValueId> =
+        node.inputs.iter().map(|value| value.and_then(|v| byte(graph, state, v))).collect::<Option<_>>()?;
     let (quantizer, _) = byte_quantizer(graph, state, node.output()?)?;
     for (index, input) in inputs.into_iter().enumerate() {
         graph.set_input(id, index, Some(input));
