@@ -70,7 +70,8 @@ impl Shape {
 pub fn strides(dims: &[usize]) -> SmallVec<[usize; 6]> {
     let mut out: SmallVec<[usize; 6]> = SmallVec::from_elem(1, dims.len());
     for i in (0..dims.len().saturating_sub(1)).rev() {
-        out[i] = out[i + 1] * dims[i + 1];
+        // Of an empty tensor single dimensions may be of any size.
+        out[i] = out[i + 1].saturating_mul(dims[i + 1]);
     }
     out
 }

@@ -4,7 +4,7 @@ use armet_tensor::{ElementType, Tensor};
 
 use super::movement;
 use super::numbers;
-use super::support::{axis, typing};
+use super::support::{axis, broadcast, typing};
 use crate::evaluate::tensor;
 use crate::{
     Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, Tolerance,
@@ -41,7 +41,7 @@ impl ArgReduce {
             ArgKind::Min => a < b,
         };
         let mut result = Vec::new();
-        for block in values.chunks_exact((len * inner).max(1)) {
+        for block in values.chunks_exact(len.saturating_mul(inner).max(1)) {
             for first in 0..inner {
                 let mut best = 0;
                 for i in 1..len {
@@ -91,7 +91,7 @@ impl Operator for ArgReduce {
         let x = tensor(inputs, 0)?;
         let (_, shape) = movement::result(self, inputs)?;
         let at = axis(self.axis, x.shape().len())?;
-        let (len, inner) = (x.shape()[at], x.shape()[at + 1..].iter().product());
+        let (len, inner) = (x.shape()[at], broadcast::product(&x.shape()[at + 1..]));
         let result = if x.element().is_float() {
             self.search(&numbers::to_f64(x)?, len, inner)
         } else {

@@ -4,7 +4,7 @@ use armet_tensor::{ElementType, Tensor};
 
 use super::movement::{self, show};
 use super::numbers;
-use super::support::typing;
+use super::support::{broadcast, typing};
 use crate::evaluate::tensor;
 use crate::{
     Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, Tolerance,
@@ -57,7 +57,7 @@ impl Operator for BatchNormalization {
         let mut values = numbers::to_f64(tensor(inputs, 0)?)?;
         let of = |i: usize| numbers::to_f64(tensor(inputs, i)?);
         let (scale, bias, mean, variance) = (of(1)?, of(2)?, of(3)?, of(4)?);
-        let plane: usize = shape.get(2..).unwrap_or(&[]).iter().product();
+        let plane: usize = broadcast::product(shape.get(2..).unwrap_or(&[]));
         if !values.is_empty() {
             for (index, plane) in values.chunks_exact_mut(plane).enumerate() {
                 let channel = index % scale.len();

@@ -56,9 +56,11 @@ impl Operator for Concat {
         let (element, shape) = movement::result(self, inputs)?;
         let axis = support::axis(self.axis, shape.len())?;
         let (outer, len, inner) = around(&shape, axis);
+        // Of an empty tensor single dimensions may be of any size.
+        let parts = if shape.contains(&0) { 0 } else { inputs.len() };
         let mut out = Elements::zeros(element, shape)?;
         let mut done = 0;
-        for input in 0..inputs.len() {
+        for input in 0..parts {
             let part = tensor(inputs, input)?;
             let count = part.shape()[axis] * inner;
             for i in 0..outer {

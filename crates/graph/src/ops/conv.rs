@@ -100,7 +100,7 @@ impl Conv {
         let axes = self.windows(operator).axes(&w_shape[2..])?;
         let axes = sliding::resolved(self.auto_pad, &axes, lengths);
         let taps = sliding::taps(&axes, lengths, &out_shape[2..]);
-        let (plane, out_plane): (usize, usize) = (lengths.iter().product(), out_shape[2..].iter().product());
+        let (plane, out_plane): (usize, usize) = (broadcast::product(lengths), broadcast::product(&out_shape[2..]));
         let (outputs, channels, taps_of_channel) = (w_shape[0], w_shape[1], taps.runs.len());
         let outputs_of_group = outputs / self.group;
         for (index, out) in out.chunks_exact_mut(out_plane).enumerate() {
@@ -120,7 +120,7 @@ impl Conv {
 
 /// Puts the bias of each channel into a result of shape [N,M,...].
 pub(super) fn fill_bias(out: &mut [f64], shape: &[usize], bias: &[f64]) {
-    let plane: usize = shape[2..].iter().product();
+    let plane: usize = broadcast::product(&shape[2..]);
     if plane > 0 && !bias.is_empty() {
         for (channel, out) in out.chunks_exact_mut(plane).enumerate() {
             out.fill(bias[channel % bias.len()]);

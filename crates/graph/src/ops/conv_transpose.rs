@@ -158,8 +158,8 @@ impl Operator for ConvTranspose {
                 .collect();
             // Each element of the data is a window over the result.
             let taps = sliding::taps(&axes, outputs, lengths);
-            let plane: usize = lengths.iter().product();
-            let out_plane: usize = outputs.iter().product();
+            let plane: usize = broadcast::product(lengths);
+            let out_plane: usize = broadcast::product(outputs);
             let (channels, outputs_of_group, taps_of_channel) = (w.shape()[0], w.shape()[1], taps.runs.len());
             let channels_of_group = channels / self.group;
             for (index, out) in out.chunks_exact_mut(out_plane).enumerate() {

@@ -51,7 +51,7 @@ impl Operator for GlobalPool {
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let x = tensor(inputs, 0)?;
         let (element, shape): (ElementType, Shape) = movement::result(self, inputs)?;
-        let plane: usize = x.shape()[2..].iter().product();
+        let plane: usize = broadcast::product(&x.shape()[2..]);
         let values = numbers::to_f64(x)?;
         let mut results = broadcast::filled(&shape, self.kind.reduce_all(&[]))?;
         if plane > 0 {

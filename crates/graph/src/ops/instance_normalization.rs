@@ -5,7 +5,7 @@ use armet_tensor::ElementType;
 use super::movement::{self, show};
 use super::layer_normalization::statistics;
 use super::numbers;
-use super::support::typing;
+use super::support::{broadcast, typing};
 use crate::evaluate::tensor;
 use crate::{
     Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, Tolerance, Value,
@@ -70,7 +70,7 @@ impl Operator for InstanceNormalization {
             let (scale, bias) = (of(1)?, of(2)?);
             let channels = shape[1];
             let channels_of_group = channels / self.groups.unwrap_or(channels);
-            let plane: usize = shape[2..].iter().product();
+            let plane: usize = broadcast::product(&shape[2..]);
             for (index, group) in values.chunks_exact_mut(plane * channels_of_group).enumerate() {
                 let (mean, inverse) = statistics(group.iter().copied(), self.epsilon);
                 for (i, plane) in group.chunks_exact_mut(plane).enumerate() {

@@ -67,7 +67,7 @@ impl Operator for LayerNormalization {
         let x = tensor(inputs, 0)?;
         let results = movement::results(self, inputs)?;
         let shape: &Shape = x.shape();
-        let len: usize = shape[axis(self.axis, shape.len())?..].iter().product();
+        let len: usize = broadcast::product(&shape[axis(self.axis, shape.len())?..]);
         let mut values = numbers::to_f64(x)?;
         let (mut means, mut inverses) = (Vec::new(), Vec::new());
         // Lines of nothing have no mean.

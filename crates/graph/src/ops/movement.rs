@@ -25,10 +25,17 @@ pub(crate) fn check_size(element: ElementType, shape: &Shape) -> Result<usize, E
         ElementType::String => count.checked_mul(TEXT_BYTES),
         _ => element.bytes_for(count),
     };
-    if bytes.is_none_or(|bytes| bytes > LARGEST_RESULT) {
+    if bytes.is_none_or(|bytes| bytes > LARGEST_RESULT) || !fits_in_memory(count) {
         return Err(too_large().into());
     }
     Ok(count)
+}
+
+/// Whether memory for so many elements can be had now, as numbers to compute with and their positions: allocations that
+/// follow would end the process where this says no.
+fn fits_in_memory(count: usize) -> bool {
+    const NOT_WORTH_ASKING: usize = 1 << 20;
+    count <= NOT_WORTH_ASKING || Vec::<[u64; 3]>::new().try_reserve_exact(count).is_ok()
 }
 
 /// Element types and shapes of an operator's tensor results on these very inputs.

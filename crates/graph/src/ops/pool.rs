@@ -148,9 +148,9 @@ impl Pool {
                     if counts[i] == 0 { 0 } else { (position - axes[i].begin) * strides[i] }
                 })
                 .sum();
-            let elements: usize = counts.iter().product();
+            let elements: usize = broadcast::product(&counts);
             let divisor = if self.count_include_pad {
-                (0..axes.len()).map(|i| of(i).with_padding).product()
+                (0..axes.len()).fold(1, |product: usize, i| product.saturating_mul(of(i).with_padding))
             } else {
                 elements
             };
@@ -229,17 +229,17 @@ impl Operator for Pool {
         let wants_indices = self.kind == PoolKind::Max && context.outputs > 1;
         let lengths = &x.shape()[2..];
         let axes = sliding::resolved(self.auto_pad, &self.windows().axes(&self.kernel)?, lengths);
-        let plane: usize = lengths.iter().product();
+        let plane: usize = broadcast::product(lengths);
         let mut column: SmallVec<[usize; 3]> = SmallVec::new();
         for i in 0..lengths.len() {
-            column.push(lengths[..i].iter().product());
+            column.push(broadcast::product(&lengths[..i]));
         }
         let mut values = broadcast::filled(&shape, 0.0)?;
         let mut indices = broadcast::filled(&shape, 0i64)?;
         let x_values = numbers::to_f64(x)?;
         if !values.is_empty() {
             let windows = &shape[2..];
-            let per_plane: usize = windows.iter().product();
+            let per_plane: usize = broadcast::product(windows);
             let mut at = 0;
             for channel in 0..values.len() / per_plane {
                 let elements = &x_values[channel * plane..][..plane];

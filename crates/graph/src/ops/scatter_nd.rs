@@ -3,6 +3,7 @@
 use armet_tensor::{ElementType, Tensor, strides};
 
 use super::movement::{self, Scatter};
+use super::support::broadcast::product;
 use crate::evaluate::tensor;
 use crate::{
     Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
@@ -91,9 +92,9 @@ impl Operator for ScatterNd {
         let coordinates = movement::indices(inputs, 1)?;
         let shape = tensor(inputs, 1)?.shape();
         let depth = shape.last().copied().unwrap_or(0);
-        let count: usize = shape[..shape.len() - 1].iter().product();
+        let count = product(&shape[..shape.len() - 1]);
         let steps = strides(data.shape());
-        let run: usize = data.shape()[depth..].iter().product();
+        let run = product(&data.shape()[depth..]);
         let mut scatter = Scatter::new(data, updates, self.reduction)?;
         for write in 0..count {
             let mut to = 0;

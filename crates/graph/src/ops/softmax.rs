@@ -4,7 +4,7 @@ use armet_tensor::{ElementType, Tensor};
 
 use super::movement;
 use super::numbers;
-use super::support::{axis, typing};
+use super::support::{axis, broadcast, typing};
 use crate::evaluate::tensor;
 use crate::{
     Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, Tolerance, Value,
@@ -45,9 +45,9 @@ impl Operator for Softmax {
         let at = axis(self.axis, shape.len())?;
         let mut values = numbers::to_f64(x)?;
         let (len, inner): (usize, usize) = if self.flatten {
-            (shape[at..].iter().product(), 1)
+            (broadcast::product(&shape[at..]), 1)
         } else {
-            (shape[at], shape[at + 1..].iter().product())
+            (shape[at], broadcast::product(&shape[at + 1..]))
         };
         if !values.is_empty() {
             for block in values.chunks_exact_mut(len * inner) {

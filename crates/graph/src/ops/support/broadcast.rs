@@ -24,6 +24,11 @@ pub(crate) fn dims(operator: &str, all: &[&[Dim]]) -> Result<SmallVec<[Dim; 6]>,
     Ok(result)
 }
 
+/// Product of dimensions, saturating: of an empty tensor single dimensions may be of any size.
+pub(crate) fn product(dims: &[usize]) -> usize {
+    dims.iter().fold(1, |product, &dim| product.saturating_mul(dim))
+}
+
 /// The number of elements of a shape.
 ///
 /// # Errors
