@@ -114,6 +114,7 @@ fn specialise(graph: &mut Graph, given: &[Given]) -> Vec<Value> {
     inputs
 }
 
+#[expect(clippy::print_stdout, reason = "what a test reports is shown when it is asked for")]
 fn report(model: &str, before: usize, graph: &Graph, reports: &[PassReport]) {
     let time: f64 = reports.iter().map(|r| r.duration.as_secs_f64() * 1e3).sum();
     println!("{model}: {before} -> {} nodes in {time:.1} ms", graph.node_count());

@@ -17,7 +17,7 @@ use crate::isa::Isas;
 use crate::threads::Team;
 
 #[cfg(target_arch = "x86_64")]
-use super::depthwise_avx512vnni::{self, QuadWeights};
+use super::depthwise_avx512vnni::QuadWeights;
 
 /// The weights of a depthwise convolution.
 #[derive(Debug, Clone)]
