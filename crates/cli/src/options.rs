@@ -157,7 +157,7 @@ fn isas(names: &[String]) -> anyhow::Result<Isas> {
     let wanted = names
         .iter()
         .map(|name| {
-            let known = || Isa::ALL.iter().map(|isa| isa.to_string()).collect::<Vec<_>>().join(", ");
+            let known = || Isa::ALL.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             Isa::from_name(name)
                 .with_context(|| format!("there is no instruction set {name}; there are {}", known()))
         })
