@@ -212,9 +212,8 @@ impl Scope {
                 Some(ElementType::Bool)
             }
             Op::Binary(op) if is_comparison(op.kind) => Some(ElementType::Bool),
-            Op::Where(_) => of(1),
+            Op::Where(_) | Op::DequantizeLinear(_) => of(1),
             Op::OneHot(_) => of(2),
-            Op::DequantizeLinear(_) => of(1),
             Op::MatMulInteger(_) | Op::ConvInteger(_) => Some(ElementType::I32),
             Op::If(op) => {
                 let branch = &op.then_branch;

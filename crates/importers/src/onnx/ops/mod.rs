@@ -5,6 +5,7 @@
 
 mod control;
 mod convolution;
+mod einsum;
 mod elementwise;
 mod indexing;
 mod microsoft;
@@ -87,6 +88,7 @@ const TABLES: &[&[Entry]] = &[
     convolution::ENTRIES,
     pooling::ENTRIES,
     products::ENTRIES,
+    einsum::ENTRIES,
     normalization::ENTRIES,
     movement::ENTRIES,
     indexing::ENTRIES,

@@ -84,7 +84,7 @@ fn flipped_bits_are_an_error_or_a_model() {
         failed += usize::from(!attempt(flipped));
     }
     assert!(failed > 600, "flipping {failed} times made no difference");
-    assert!(begin.elapsed() < Duration::from_secs(60));
+    assert!(begin.elapsed() < Duration::from_mins(1));
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn ranks_and_names_do_not_multiply() {
         |i: usize| NodeProto { name: "n".into(), ..node("Mean", &["x", "x"], &[&format!("m{i}")], vec![]) };
     let nodes = (0..20_000).map(same).collect();
     assert!(try_import(&model(13, graph(vec![x()], nodes, &["m1"]))).is_ok());
-    assert!(begin.elapsed() < Duration::from_secs(60));
+    assert!(begin.elapsed() < Duration::from_mins(1));
     let deep = TensorProto { name: "w".into(), dims: vec![1; 65], data_type: 1, ..TensorProto::default() };
     let mut graph = graph(vec![], vec![], &["w"]);
     graph.initializer.push(deep);

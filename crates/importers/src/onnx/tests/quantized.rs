@@ -44,9 +44,9 @@ impl Builder {
         let (mut initializer, mut more) = (vec![], vec![]);
         for (name, tensor) in &self.constants {
             if constant {
-                initializer.push(tensor_proto(name, tensor))
+                initializer.push(tensor_proto(name, tensor));
             } else {
-                more.push(info_like(name, tensor))
+                more.push(info_like(name, tensor));
             }
         }
         infos.append(&mut more);

@@ -1,5 +1,7 @@
 //! What older operator sets say differently, one row per difference.
 
+#![expect(clippy::cloned_ref_to_slice_refs, reason = "rows with one input read like those with several")]
+
 use armet_tensor::{Bool, Tensor};
 
 use super::*;
@@ -276,6 +278,33 @@ fn operators_that_become_several() {
         .with(&[f32s(&[1], &[2.]), f32s(&[1], &[1.])])
         .gives(&[f32s(&[1, 2], &[-1., 3.])]),
         row("EyeLike", 9, vec![int("k", 1)], &[count(&[2, 2])]).gives(&[f32s(&[2, 2], &[0., 1., 0., 0.])]),
+    ]);
+}
+
+#[test]
+fn sums_of_products_by_an_equation() {
+    let (a, b) = (f32s(&[2, 2], &[1., 2., 3., 4.]), f32s(&[2, 2], &[5., 6., 7., 8.]));
+    let of = |equation: &str, inputs: &[Tensor], shape: &[usize], values: &[f32]| {
+        row("Einsum", 12, vec![word("equation", equation)], inputs).gives(&[f32s(shape, values)])
+    };
+    let pair = [a.clone(), b.clone()];
+    check(&[
+        of("ij,jk->ik", &pair, &[2, 2], &[19., 22., 43., 50.]),
+        of("ij, jk", &pair, &[2, 2], &[19., 22., 43., 50.]),
+        of("ij,kj->ki", &pair, &[2, 2], &[17., 39., 23., 53.]),
+        of("ij,ij->", &pair, &[], &[70.]),
+        of("ij,ij->j", &pair, &[2], &[26., 44.]),
+        of("ij,kl->", &pair, &[], &[260.]),
+        of("ij->ji", &[a.clone()], &[2, 2], &[1., 3., 2., 4.]),
+        of("ij->i", &[a.clone()], &[2], &[3., 7.]),
+        of("...j,j", &[a.clone(), f32s(&[2], &[1., 10.])], &[2], &[21., 43.]),
+        of(
+            "...i,...j->...ij",
+            &[a.clone(), f32s(&[1, 2], &[1., 2.])],
+            &[2, 2, 2],
+            &[1., 2., 2., 4., 3., 6., 4., 8.],
+        ),
+        of("ij,jk,k->i", &[a, b, f32s(&[2], &[1., -1.])], &[2], &[-3., -7.]),
     ]);
 }
 
