@@ -311,9 +311,11 @@ fn judge(ours: (&[usize], &[f64]), theirs: (&[usize], &[f64]), own: (f64, f64), 
     if quantised {
         let same = same_best(theirs.0, ours.1, theirs.1, spread);
         verdict.holds = verdict.cosine >= reference_cosine - COSINE_ROUNDING && same;
-        if !same {
-            verdict.why = Some("another best class".to_owned());
-        }
+        verdict.why = match (verdict.holds, same) {
+            (true, _) => None,
+            (_, false) => Some("and another best class".to_owned()),
+            _ => Some(format!("below {reference_cosine:.6}")),
+        };
     } else {
         verdict.holds = verdict.gap <= verdict.limit;
     }
