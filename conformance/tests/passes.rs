@@ -25,9 +25,9 @@ struct Sample {
 
 /// Small enough to be evaluated by meaning in seconds.
 const SAMPLES: &[Sample] = &[
-    Sample { model: "mtcnn_pnet", inputs: &[Random(&[1, 3, 40, 48])], tolerance: 1e-5 },
-    Sample { model: "mtcnn_rnet", inputs: &[Random(&[2, 3, 24, 24])], tolerance: 1e-5 },
-    Sample { model: "mtcnn_onet", inputs: &[Random(&[1, 3, 48, 48])], tolerance: 1e-5 },
+    Sample { model: "mtcnn_pnet", inputs: &[Random(&[1, 40, 48, 3])], tolerance: 1e-5 },
+    Sample { model: "mtcnn_rnet", inputs: &[Random(&[2, 24, 24, 3])], tolerance: 1e-5 },
+    Sample { model: "mtcnn_onet", inputs: &[Random(&[1, 48, 48, 3])], tolerance: 1e-5 },
     Sample { model: "mobilenet_v2", inputs: &[Random(&[1, 3, 64, 64])], tolerance: 1e-5 },
     Sample { model: "mobilenet_v2_qdq", inputs: &[Random(&[1, 3, 64, 64])], tolerance: 0.0 },
     Sample { model: "mobilenet_v2_qop", inputs: &[Random(&[1, 3, 64, 64])], tolerance: 0.0 },
@@ -40,7 +40,11 @@ const SAMPLES: &[Sample] = &[
         inputs: &[Random(&[1, 576]), Random(&[2, 1, 128]), Number(16000)],
         tolerance: 1e-4,
     },
-    Sample { model: "silero_vad_noif", inputs: &[Random(&[1, 576]), Random(&[2, 1, 128])], tolerance: 1e-4 },
+    Sample {
+        model: "silero_vad_noif",
+        inputs: &[Random(&[1, 576]), Number(16000), Random(&[2, 1, 128])],
+        tolerance: 1e-4,
+    },
     Sample {
         model: "minilm_fp32",
         inputs: &[Random(&[1, 9]), Random(&[1, 9]), Random(&[1, 9])],

@@ -48,8 +48,8 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::InstanceNormalization(op) => ops::instance_normalization::lower(cpu, op, node),
         Op::Reduce(op) => ops::reduce::lower(cpu, op, node),
         Op::Conv(op) => ops::conv::lower(cpu, op, node),
-        Op::ConvTranspose(_)
-        | Op::ArgReduce(_)
+        Op::ConvTranspose(op) => ops::conv_transpose::lower(cpu, op, node),
+        Op::ArgReduce(_)
         | Op::DepthToSpace(_)
         | Op::SpaceToDepth(_)
         | Op::ConvInteger(_)

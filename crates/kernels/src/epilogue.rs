@@ -7,8 +7,8 @@
 //! sum + bias[column] [+ residual] -> activation -> [+ residual] -> output
 //! ```
 //!
-//! with the residual before or after the activation. Bias, residual and clips are done in registers; other activations
-//! run over each tile while it is in the nearest cache.
+//! with the residual before or after the activation. Bias, residual and clips are done in registers; other activations,
+//! and what comes after them, run over each tile while it is in the nearest cache.
 
 #![expect(unsafe_code, reason = "tiles are finished through pointers")]
 
@@ -123,8 +123,8 @@ pub enum ResidualSource<'a> {
         /// Elements from the start of one row to the start of the next.
         row_stride: usize,
     },
-    /// In the output, which is added to. Not after an activation other than a clip, which needs the output's memory
-    /// before the residual is read.
+    /// In the output, which is added to. Not after an activation, which needs the output's memory before the residual is
+    /// read.
     Output,
 }
 
@@ -139,19 +139,21 @@ pub struct Epilogue<'a> {
     pub activation: Activation<'a>,
 }
 
-/// The part of an [`Epilogue`] that concerns one tile, as a tile kernel wants it.
+/// The part of an [`Epilogue`] that concerns one tile, as a tile kernel wants it: what is absent points to zeros, so
+/// that kernels need not ask.
 ///
-/// Pointers are null for what is absent. Others are readable: `bias` for the tile's columns, `residual` for its rows and
-/// columns.
+/// `bias` is readable for the tile's columns, `residual` for its rows, `residual_stride` floats apart, and columns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileEpilogue {
     pub(crate) bias: *const f32,
     pub(crate) residual: *const f32,
     pub(crate) residual_stride: usize,
-    pub(crate) residual_after: bool,
     pub(crate) min: f32,
     pub(crate) max: f32,
 }
+
+/// More floats than any tile has columns.
+static ZEROS: [f32; 64] = [0.0; 64];
 
 /// An [`Epilogue`] checked against an output matrix.
 #[derive(Clone, Copy, Debug)]
@@ -160,6 +162,8 @@ pub(crate) struct Finisher<'a> {
     epilogue: Epilogue<'a>,
     residual: *const f32,
     residual_stride: usize,
+    /// Rows of the output from one row of a tile to the next.
+    row_step: usize,
     function: Option<Function>,
     slopes: Option<&'a [f32]>,
     min: f32,
@@ -198,50 +202,60 @@ impl<'a> Finisher<'a> {
         };
         let function = epilogue.activation.function();
         let (min, max) = epilogue.activation.bounds().unwrap_or((f32::NEG_INFINITY, f32::INFINITY));
-        let finisher =
-            Finisher { isas, epilogue: *epilogue, residual, residual_stride, function, slopes, min, max };
+        let finisher = Finisher {
+            isas,
+            epilogue: *epilogue,
+            residual,
+            residual_stride,
+            row_step: 1,
+            function,
+            slopes,
+            min,
+            max,
+        };
         let is_output = epilogue.residual.is_some_and(|residual| residual.source == ResidualSource::Output);
         assert!(
-            !is_output || !finisher.residual_is_after() || finisher.is_in_registers(),
+            !is_output || !finisher.residual_is_after(),
             "a residual in the output is added before the activation"
         );
         finisher
     }
 
+    /// The same for tiles whose rows are every `row_step`-th row of the output.
+    pub(crate) fn spaced(self, row_step: usize) -> Self {
+        Finisher { row_step, ..self }
+    }
+
     /// Whether a tile kernel does the whole epilogue, so that [`Finisher::finish`] does nothing.
     #[inline]
     fn is_in_registers(&self) -> bool {
-        self.function.is_none() && self.slopes.is_none()
+        self.function.is_none() && self.slopes.is_none() && !self.residual_is_after()
     }
 
     #[inline]
     fn residual_is_after(&self) -> bool {
-        self.epilogue.residual.is_some_and(|residual| residual.after_activation)
-    }
-
-    #[inline]
-    fn residual_at(&self, row: usize, column: usize) -> *const f32 {
-        if self.residual.is_null() {
-            self.residual
-        } else {
-            self.residual.wrapping_add(row * self.residual_stride + column)
-        }
+        // Without an activation there is no before and after.
+        let is_after = self.epilogue.residual.is_some_and(|residual| residual.after_activation);
+        is_after && self.epilogue.activation != Activation::None
     }
 
     /// The tile kernel's part, for the tile that starts at this row and column.
     #[inline]
     pub(crate) fn tile(&self, row: usize, column: usize) -> TileEpilogue {
-        let bias = self.epilogue.bias.map_or(std::ptr::null(), |bias| bias.as_ptr().wrapping_add(column));
-        let after = self.residual_is_after();
-        let in_tile = !after || self.is_in_registers();
+        let zeros = ZEROS.as_ptr();
+        let has_residual = !self.residual.is_null() && !self.residual_is_after();
         TileEpilogue {
-            bias,
-            residual: if in_tile { self.residual_at(row, column) } else { std::ptr::null() },
-            residual_stride: self.residual_stride,
-            residual_after: after,
+            bias: self.epilogue.bias.map_or(zeros, |bias| bias.as_ptr().wrapping_add(column)),
+            residual: if has_residual { self.residual_at(row, column) } else { zeros },
+            residual_stride: if has_residual { self.residual_stride * self.row_step } else { 0 },
             min: self.min,
             max: self.max,
         }
+    }
+
+    #[inline]
+    fn residual_at(&self, row: usize, column: usize) -> *const f32 {
+        self.residual.wrapping_add(row * self.residual_stride + column)
     }
 
     /// Do what a tile kernel left to do for a stored tile.
@@ -281,7 +295,14 @@ impl<'a> Finisher<'a> {
             let addend = self.residual_at(row, column);
             dispatch(
                 self.isas,
-                AddRows { tile, stride, rows, columns, addend, addend_stride: self.residual_stride },
+                AddRows {
+                    tile,
+                    stride,
+                    rows,
+                    columns,
+                    addend,
+                    addend_stride: self.residual_stride * self.row_step,
+                },
             );
         }
     }

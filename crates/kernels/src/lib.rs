@@ -7,6 +7,7 @@
 mod aligned;
 pub mod conv;
 pub mod conv_int8;
+pub mod conv_transpose;
 pub(crate) mod depthwise;
 mod dispatch;
 pub mod elementwise;

@@ -6,6 +6,7 @@ pub(crate) mod cast;
 pub(crate) mod clip;
 pub(crate) mod concat;
 pub(crate) mod conv;
+pub(crate) mod conv_transpose;
 pub(crate) mod convert_layout;
 pub(crate) mod cum_sum;
 mod epilogue;

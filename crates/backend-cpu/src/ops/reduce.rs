@@ -40,7 +40,13 @@ pub(crate) fn lower(cpu: Cpu, op: &Reduce, node: NodeView<'_>) -> Result<Lowered
     };
     let axes: Vec<usize> = if given.is_empty() {
         if op.noop_with_empty_axes {
-            return Ok(Lowered::Alias);
+            // Nothing is reduced, but what the reduction does to each element is still done.
+            return match op.kind {
+                ReduceKind::Sum | ReduceKind::Mean | ReduceKind::Max | ReduceKind::Min | ReduceKind::Prod => {
+                    Ok(Lowered::Alias)
+                }
+                _ => Err(Unsupported::Attribute { name: "noop_with_empty_axes", value: "1".into() }),
+            };
         }
         (0..rank).collect()
     } else {

@@ -69,8 +69,11 @@ impl Operator for If {
                 self.branch_types(condition, inputs)
             }
             Err(InferError::NeedsValue(_)) => {
-                let (yes, no) = (self.branch_types(true, inputs)?, self.branch_types(false, inputs)?);
-                if yes == no { Ok(yes) } else { Err(InferError::NeedsValue(0)) }
+                // A branch that is not taken need not fit the inputs, so its faults are none yet.
+                match (self.branch_types(true, inputs), self.branch_types(false, inputs)) {
+                    (Ok(yes), Ok(no)) if yes == no => Ok(yes),
+                    _ => Err(InferError::NeedsValue(0)),
+                }
             }
             Err(error) => Err(error),
         }

@@ -321,7 +321,7 @@ impl Convolution {
         }
         let start = y.as_mut_ptr();
         let finisher = Finisher::new(self.packed.isas, epilogue, pixels, shape.out_c, start, pitch);
-        let output = Output { start, pitch, finisher, lifetime: PhantomData };
+        let output = Output::new(start, pitch, finisher);
         let input = Input { data: x, pitch: self.options.input_pitch.unwrap_or(shape.in_c) };
         // SAFETY: plan and weights were made for this shape, whose tensors were checked above.
         unsafe {
@@ -372,7 +372,12 @@ pub(crate) struct Output<'a> {
 // SAFETY: the output is exclusively borrowed while this lives, and each of its elements is used by one task.
 unsafe impl Sync for Output<'_> {}
 
-impl Output<'_> {
+impl<'a> Output<'a> {
+    /// The output at `start`, whose pixels the finisher was checked against and nobody else uses.
+    pub(crate) fn new(start: *mut f32, pitch: usize, finisher: Finisher<'a>) -> Output<'a> {
+        Output { start, pitch, finisher, lifetime: PhantomData }
+    }
+
     /// The address of a channel of a pixel.
     pub(crate) fn at(&self, pixel: usize, channel: usize) -> *mut f32 {
         self.start.wrapping_add(pixel * self.pitch + channel)

@@ -88,6 +88,7 @@ impl GroupedPanels {
             c: output.at(first_row, first_column),
             c_stride: output.pitch,
             first_row,
+            row_step: 1,
             first_column,
             finisher: &output.finisher,
         }

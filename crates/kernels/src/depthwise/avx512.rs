@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "instantiates the tile kernels for an instruction set")]
 
-use super::table::{Entry, Fast, any_table, fast_table};
+use super::table::{Entry, Fast, FastTile, any_table, fast_table};
 use super::tile::{Tile, any, border, inner};
 use crate::isa::Isa;
 use crate::simd::avx512::F32x16;
@@ -25,8 +25,7 @@ unsafe fn any_depthwise_f32_8_avx512<const T: usize>(tile: &Tile) {
     unsafe { any::<F32x16, T>(tile) }
 }
 
-static FAST: [Fast; 4] =
-    fast_table!(depthwise_f32_14_avx512, border_depthwise_f32_14_avx512; 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+static FAST: [Fast; 4] = fast_table!(depthwise_f32_14_avx512, border_depthwise_f32_14_avx512; 14 7 4 2 1);
 
 pub(super) static ENTRY: Entry = Entry {
     name: "depthwise_f32_14_avx512",

@@ -22,7 +22,7 @@ use crate::gemm::driver::RowTiles;
 use crate::isa::Isas;
 use crate::threads::{DisjointMut, Team};
 use std::ops::Range;
-use table::{Entry, Fast, choose};
+use table::{Entry, Fast, FastTile, choose};
 use tile::Tile;
 
 /// Bytes of input rows that a tile should find in the nearest cache.
@@ -152,17 +152,11 @@ impl Depthwise {
         let fast_end = if entry.has_masks { channels.end } else { channels.start + whole };
         let out_w = shape.out_w();
         if let Some(fast) = fast.filter(|_| fast_end > channels.start) {
-            let tiles = RowTiles::new(out_w, fast.inner.len());
-            for tile in 0..tiles.count() {
-                self.run_fast(
-                    job,
-                    fast,
-                    row,
-                    tiles.start(tile),
-                    tiles.rows(tile),
-                    channels.start..fast_end,
-                    pointers,
-                );
+            let mut ox = 0;
+            while ox < out_w {
+                let tile = fast.tile(out_w - ox);
+                self.run_fast(job, tile, row, ox, channels.start..fast_end, pointers);
+                ox += tile.pixels;
             }
         }
         let rest = if fast.is_some() { fast_end..channels.end } else { channels.clone() };
@@ -186,10 +180,9 @@ impl Depthwise {
     fn run_fast(
         &self,
         job: Job<'_>,
-        fast: &Fast,
+        fast: &FastTile,
         row: usize,
         ox: usize,
-        pixels: usize,
         channels: Range<usize>,
         pointers: &mut [*const f32],
     ) {
@@ -197,6 +190,7 @@ impl Depthwise {
         let (image, oy) = (row / shape.out_h(), row % shape.out_h());
         let top = (oy * shape.stride_h).wrapping_sub(shape.pad_top);
         let left = (ox * shape.stride_w).wrapping_sub(shape.pad_left);
+        let pixels = fast.pixels;
         let columns = (pixels - 1) * shape.stride_w + shape.kernel_w;
         // Kernel rows outside of the input are left out.
         let is_inside = |ky: &usize| top.wrapping_add(ky * shape.dilation_h) < shape.in_h;
@@ -221,7 +215,7 @@ impl Depthwise {
                 }
             }
         }
-        let kernel = if is_inner { fast.inner[pixels - 1] } else { fast.border[pixels - 1] };
+        let kernel = if is_inner { fast.inner } else { fast.border };
         let pixel = row * shape.out_w() + ox;
         let data = weights.data.as_slice();
         for channel in channels.clone().step_by(weights.entry.lanes) {

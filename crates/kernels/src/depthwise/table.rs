@@ -8,10 +8,25 @@ use crate::isa::{Isa, Isas};
 pub(super) struct Fast {
     pub(super) kernel_w: usize,
     pub(super) stride_w: usize,
-    /// For tiles whose taps are all inside the input: `inner[pixels - 1]`.
-    pub(super) inner: &'static [TileKernel],
-    /// For tiles with a pointer per input pixel: `border[pixels - 1]`.
-    pub(super) border: &'static [TileKernel],
+    /// Kernels for some numbers of pixels, the most first, one pixel last.
+    pub(super) tiles: &'static [FastTile],
+}
+
+/// The kernels for one number of pixels.
+#[derive(Debug)]
+pub(super) struct FastTile {
+    pub(super) pixels: usize,
+    /// For tiles whose taps are all inside the input.
+    pub(super) inner: TileKernel,
+    /// For tiles with a pointer per input pixel.
+    pub(super) border: TileKernel,
+}
+
+impl Fast {
+    /// The largest tile of at most so many pixels.
+    pub(super) fn tile(&self, most: usize) -> &'static FastTile {
+        self.tiles.iter().find(|tile| tile.pixels <= most).expect("there are tiles of one pixel")
+    }
 }
 
 /// The depthwise tile kernels of one instruction set.
@@ -45,8 +60,11 @@ macro_rules! fast_table {
         Fast {
             kernel_w: $width,
             stride_w: $stride,
-            inner: &[$($inner::<$width, $stride, $pixels>),+],
-            border: &[$($border::<$width, $stride, $pixels>),+],
+            tiles: &[$(FastTile {
+                pixels: $pixels,
+                inner: $inner::<$width, $stride, $pixels>,
+                border: $border::<$width, $stride, $pixels>,
+            }),+],
         }
     };
 }

@@ -69,28 +69,17 @@ macro_rules! store_tile {
     ($tile:expr, $sums:expr, $V:ty, $T:expr) => {{
         let tile: &Tile = $tile;
         let epilogue = &tile.epilogue;
-        let is_whole = tile.channels == <$V>::LANES;
+        let is_whole = !<$V>::HAS_MASKS && tile.channels == <$V>::LANES;
         let read = |at: *const f32| {
             if is_whole { <$V>::load(at) } else { <$V>::load_partial(at, tile.channels) }
         };
         let (min, max) = (<$V>::splat(epilogue.min), <$V>::splat(epilogue.max));
-        let bias = if epilogue.bias.is_null() { <$V>::splat(0.0) } else { read(epilogue.bias) };
-        let has_residual = !epilogue.residual.is_null();
+        let bias = read(epilogue.bias);
         unrolled!(pixels $T, PIXEL => {
-            let mut value = $sums[PIXEL] + bias;
-            let mut addend = <$V>::splat(0.0);
-            if has_residual {
-                addend = read(epilogue.residual.add(PIXEL * epilogue.residual_stride));
-                if !epilogue.residual_after {
-                    value = value + addend;
-                }
-            }
-            value = value.max(min).min(max);
-            if has_residual && epilogue.residual_after {
-                value = value + addend;
-            }
-            let at = tile.y.add(PIXEL * tile.y_pixel);
-            if is_whole { value.store(at) } else { value.store_partial(at, tile.channels) }
+            let residual = read(epilogue.residual.add(PIXEL * epilogue.residual_stride));
+            let value = ($sums[PIXEL] + bias + residual).max(min).min(max);
+            let to = tile.y.add(PIXEL * tile.y_pixel);
+            if is_whole { value.store(to) } else { value.store_partial(to, tile.channels) }
         });
     }};
 }
@@ -174,7 +163,7 @@ pub(super) unsafe fn any<V: Vector, const T: usize>(tile: &Tile) {
         let mut sums = [V::splat(0.0); T];
         let mut weights = tile.weights;
         let mut pixels = tile.pixels;
-        let is_whole = tile.channels == V::LANES;
+        let is_whole = !V::HAS_MASKS && tile.channels == V::LANES;
         for _ in 0..tile.rows {
             let weight = V::load(weights);
             unrolled!(pixels T, PIXEL => {

@@ -135,6 +135,8 @@ pub(crate) struct Product<'a> {
     pub(crate) c_stride: usize,
     /// The row of the finisher's output at which this product's first row is.
     pub(crate) first_row: usize,
+    /// Rows of the finisher's output from one row of this product to the next.
+    pub(crate) row_step: usize,
     /// The column of the finisher's output at which this product's first column is.
     pub(crate) first_column: usize,
     pub(crate) finisher: &'a Finisher<'a>,
@@ -178,7 +180,8 @@ impl Product<'_> {
             }
             for (position, tile) in tiles.clone().enumerate() {
                 let row = self.tiles.start(tile);
-                let (out_row, out_column) = (self.first_row + row, self.first_column + column);
+                let (out_row, out_column) =
+                    (self.first_row + row * self.row_step, self.first_column + column);
                 let rows = self.tiles.rows(tile);
                 let (kernels, a, a_stride, offsets, pointers, rows_offset) = match source {
                     RowSource::Strided { start, stride, offsets } => {

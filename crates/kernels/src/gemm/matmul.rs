@@ -166,6 +166,7 @@ impl MatMul {
             c,
             c_stride: c_row_stride,
             first_row: 0,
+            row_step: 1,
             first_column: 0,
             finisher: &finisher,
         };

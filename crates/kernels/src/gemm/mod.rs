@@ -66,6 +66,7 @@ pub fn gemm(
         c,
         c_stride: c_row_stride,
         first_row: 0,
+        row_step: 1,
         first_column: 0,
         finisher: &finisher,
     };

@@ -9,6 +9,7 @@
 
 use crate::epilogue::TileEpilogue;
 use crate::simd::Vector;
+use std::sync::atomic::{Ordering, compiler_fence};
 
 /// The arguments of a tile kernel of `R` rows and `NV` vectors.
 #[derive(Clone, Copy, Debug)]
@@ -70,38 +71,25 @@ macro_rules! unrolled {
 
 /// Finish the accumulators and store them: a macro, so that they never leave their registers.
 macro_rules! store_tile {
-    ($tile:expr, $accumulators:expr, $V:ty, $R:expr, $NV:expr) => {{
+    ($tile:expr, $sums:expr, $V:ty, $R:expr, $NV:expr) => {{
         let tile: &Tile = $tile;
         let epilogue = &tile.epilogue;
         let last = tile.columns - ($NV - 1) * <$V>::LANES;
-        let is_whole = last == <$V>::LANES;
+        let is_whole = !<$V>::HAS_MASKS && last == <$V>::LANES;
         let (min, max) = (<$V>::splat(epilogue.min), <$V>::splat(epilogue.max));
         let mut bias = [<$V>::splat(0.0); $NV];
-        if !epilogue.bias.is_null() {
-            unrolled!(4: $NV, COLUMN => {
-                let at = epilogue.bias.add(COLUMN * <$V>::LANES);
-                bias[COLUMN] = if COLUMN + 1 < $NV || is_whole { <$V>::load(at) } else { <$V>::load_partial(at, last) };
-            });
-        }
-        let has_residual = !epilogue.residual.is_null();
+        unrolled!(4: $NV, COLUMN => {
+            let at = epilogue.bias.add(COLUMN * <$V>::LANES);
+            bias[COLUMN] = if COLUMN + 1 < $NV || is_whole { <$V>::load(at) } else { <$V>::load_partial(at, last) };
+        });
         unrolled!($R, ROW => {
             unrolled!(4: $NV, COLUMN => {
                 let whole = COLUMN + 1 < $NV || is_whole;
-                let mut value = $accumulators[ROW][COLUMN] + bias[COLUMN];
-                let mut addend = <$V>::splat(0.0);
-                if has_residual {
-                    let at = epilogue.residual.add(ROW * epilogue.residual_stride + COLUMN * <$V>::LANES);
-                    addend = if whole { <$V>::load(at) } else { <$V>::load_partial(at, last) };
-                    if !epilogue.residual_after {
-                        value = value + addend;
-                    }
-                }
-                value = value.max(min).min(max);
-                if has_residual && epilogue.residual_after {
-                    value = value + addend;
-                }
-                let at = tile.c.add(ROW * tile.c_stride + COLUMN * <$V>::LANES);
-                if whole { value.store(at) } else { value.store_partial(at, last) }
+                let from = epilogue.residual.add(ROW * epilogue.residual_stride + COLUMN * <$V>::LANES);
+                let residual = if whole { <$V>::load(from) } else { <$V>::load_partial(from, last) };
+                let value = ($sums[ROW][COLUMN] + bias[COLUMN] + residual).max(min).min(max);
+                let to = tile.c.add(ROW * tile.c_stride + COLUMN * <$V>::LANES);
+                if whole { value.store(to) } else { value.store_partial(to, last) }
             });
         });
     }};
@@ -176,9 +164,13 @@ pub(crate) unsafe fn strided<V: Vector, const R: usize, const NV: usize>(tile: &
             }
             while left >= 4 {
                 ahead = prefetch(ahead, tile.prefetch_lines);
+                // Left alone, the compiler loads ahead until it has no registers left for the sums.
                 step!(0);
+                compiler_fence(Ordering::SeqCst);
                 step!(1);
+                compiler_fence(Ordering::SeqCst);
                 step!(2);
+                compiler_fence(Ordering::SeqCst);
                 step!(3);
                 advance!(4);
             }
@@ -222,8 +214,11 @@ pub(crate) unsafe fn indirect<V: Vector, const R: usize, const NV: usize>(tile: 
             while k + 4 <= tile.depth {
                 ahead = prefetch(ahead, tile.prefetch_lines);
                 step!(0);
+                compiler_fence(Ordering::SeqCst);
                 step!(1);
+                compiler_fence(Ordering::SeqCst);
                 step!(2);
+                compiler_fence(Ordering::SeqCst);
                 step!(3);
                 b = b.add(4 * NV * V::LANES);
                 k += 4;

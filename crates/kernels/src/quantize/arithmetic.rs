@@ -128,20 +128,11 @@ impl<T: Quantized> Loop for Formula<'_, T> {
         let places = self.y.iter_mut().zip(self.a).zip(self.b);
         match self.function {
             QuantizedBinary::Add => {
-                let (a_ratio, b_ratio) =
-                    (self.a_kind.scale / self.y_kind.scale, self.b_kind.scale / self.y_kind.scale);
-                // As onnxruntime does it, to the bit: all zero points are one constant, products are not rounded before
-                // they are added, and halves are rounded to even of the stored number.
-                let constant = zero_point as f32 - (a_ratio * a_zero as f32 + b_ratio * b_zero as f32);
-                let (least, greatest) = (self.min.wide() as f32, self.max.wide() as f32);
+                // As onnxruntime does it, to the bit: both as real numbers, added, divided by the result's scale.
                 for ((y, a), b) in places {
-                    let value = (b.wide() as f32).mul_add(b_ratio, constant);
-                    let value = (a.wide() as f32).mul_add(a_ratio, value);
-                    let value = if value > least { value } else { least };
-                    let value = if value < greatest { value } else { greatest };
-                    *y = T::narrow(
-                        ((value + ROUNDING).to_bits() as i32).wrapping_sub(ROUNDING.to_bits() as i32),
-                    );
+                    let a = (a.wide() - a_zero) as f32 * self.a_kind.scale;
+                    let b = (b.wide() - b_zero) as f32 * self.b_kind.scale;
+                    *y = round((a + b) / self.y_kind.scale);
                 }
             }
             QuantizedBinary::Mul => {

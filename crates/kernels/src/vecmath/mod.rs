@@ -218,20 +218,34 @@ impl<P: Pointwise> Operation for MapRows<P> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let Rows { from, to, count, columns, pitch, .. } = self.rows;
+        // One copy of the function for whole and partial vectors: without masks, a partial one goes through this buffer.
+        let mut buffer = [0.0_f32; 16];
         for row in 0..count {
             let start = row * pitch;
             let mut column = 0;
-            // SAFETY: `Rows` vouches for the rows; every access stays below `columns`.
-            unsafe {
-                while column + V::LANES <= columns {
-                    let x = V::load(from.add(start + column));
-                    self.function.value(x).store(to.add(start + column));
-                    column += V::LANES;
+            while column < columns {
+                let lanes = V::LANES.min(columns - column);
+                let from = from.wrapping_add(start + column);
+                let to = to.wrapping_add(start + column);
+                // SAFETY: `Rows` vouches for the rows, and every access to them stays below `columns`; the buffer is as long
+                // as the longest vector.
+                unsafe {
+                    if V::HAS_MASKS {
+                        self.function.value(V::load_partial(from, lanes)).store_partial(to, lanes);
+                    } else {
+                        let is_whole = lanes == V::LANES;
+                        if !is_whole {
+                            from.copy_to_nonoverlapping(buffer.as_mut_ptr(), lanes);
+                        }
+                        let value =
+                            self.function.value(V::load(if is_whole { from } else { buffer.as_ptr() }));
+                        value.store(if is_whole { to } else { buffer.as_mut_ptr() });
+                        if !is_whole {
+                            to.copy_from_nonoverlapping(buffer.as_ptr(), lanes);
+                        }
+                    }
                 }
-                if column < columns {
-                    let x = V::load_partial(from.add(start + column), columns - column);
-                    self.function.value(x).store_partial(to.add(start + column), columns - column);
-                }
+                column += V::LANES;
             }
         }
     }
