@@ -25,7 +25,9 @@ pub(crate) fn check_size(element: ElementType, shape: &Shape) -> Result<usize, E
         ElementType::String => count.checked_mul(TEXT_BYTES),
         _ => element.bytes_for(count),
     };
-    if bytes.is_none_or(|bytes| bytes > LARGEST_RESULT) || !fits_in_memory(count) {
+    // The axes of an empty tensor are held to the same measure: indices along one must fit.
+    let longest = shape.iter().copied().max().unwrap_or(1);
+    if bytes.is_none_or(|bytes| bytes > LARGEST_RESULT) || !fits_in_memory(count.max(longest)) {
         return Err(too_large().into());
     }
     Ok(count)
@@ -48,6 +50,9 @@ pub(crate) fn results(
     operator: &dyn Operator,
     inputs: &[Option<&Value>],
 ) -> Result<Vec<(ElementType, Shape)>, EvaluateError> {
+    for tensor in inputs.iter().filter_map(|input| (*input)?.tensor()) {
+        check_size(tensor.element(), tensor.shape())?;
+    }
     let types: SmallVec<[Option<ValueType>; 6]> =
         inputs.iter().map(|input| input.and_then(Value::value_type)).collect();
     let shown: SmallVec<[Option<InferInput<'_>>; 6]> = inputs
