@@ -22,6 +22,11 @@ impl AlignedBytes {
         Self { chunks: bytemuck::zeroed_vec(len.div_ceil(ALIGNMENT)), len }
     }
 
+    /// As [`AlignedBytes::zeroed`]; `None` when the system has no such block.
+    pub fn try_zeroed(len: usize) -> Option<Self> {
+        Some(Self { chunks: bytemuck::try_zeroed_vec(len.div_ceil(ALIGNMENT)).ok()?, len })
+    }
+
     /// A copy of `bytes`.
     pub fn copy_from(bytes: &[u8]) -> Self {
         let mut out = Self::zeroed(bytes.len());

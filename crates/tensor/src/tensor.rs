@@ -130,7 +130,10 @@ impl Tensor {
             let texts = vec![String::new(); shape.elements()];
             return Self::from_strings(shape, texts);
         }
-        Ok(Self { element, shape, data: Data::Aligned(Arc::new(AlignedBytes::zeroed(len))) })
+        match AlignedBytes::try_zeroed(len) {
+            Some(bytes) => Ok(Self { element, shape, data: Data::Aligned(Arc::new(bytes)) }),
+            None => Err(TensorError::TooLarge(shape)),
+        }
     }
 
     fn check(element: ElementType, shape: &Shape, actual: usize) -> Result<(), TensorError> {
@@ -345,6 +348,8 @@ mod tests {
     fn sizes_that_overflow_are_refused() {
         let huge = Tensor::zeros(ElementType::F32, [usize::MAX, 4]);
         assert!(matches!(huge, Err(TensorError::TooLarge(_))));
+        let no_such_block = Tensor::zeros(ElementType::U8, [1 << 60]);
+        assert!(matches!(no_such_block, Err(TensorError::TooLarge(_))));
         assert!(Tensor::from_bytes(ElementType::F32, [3], &[0; 8]).is_err());
     }
 

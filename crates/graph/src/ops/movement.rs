@@ -87,6 +87,17 @@ pub(crate) fn result(
         .ok_or_else(|| EvaluateError::Invalid(format!("{} gave no result type", operator.name())))
 }
 
+/// A list with room for this many items, for intermediate results as large as a result.
+///
+/// # Errors
+/// When the system has no such block of memory.
+pub(crate) fn reserve<T>(count: usize) -> Result<Vec<T>, EvaluateError> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(count)
+        .map_err(|_| EvaluateError::Invalid(format!("{count} elements do not fit in memory")))?;
+    Ok(list)
+}
+
 /// Refuses tensors of different element types.
 ///
 /// # Errors
@@ -223,10 +234,13 @@ impl Elements {
         let shape = shape.into();
         let count = check_size(element, &shape)?;
         let data = if element == ElementType::String {
-            Data::Text(vec![String::new(); count])
+            let mut texts = reserve(count)?;
+            texts.resize(count, String::new());
+            Data::Text(texts)
         } else {
-            let bytes = element.bytes_for(count).ok_or_else(|| TensorError::TooLarge(shape.clone()))?;
-            Data::Bytes(AlignedBytes::zeroed(bytes))
+            let too_large = || TensorError::TooLarge(shape.clone());
+            let bytes = element.bytes_for(count).ok_or_else(too_large)?;
+            Data::Bytes(AlignedBytes::try_zeroed(bytes).ok_or_else(too_large)?)
         };
         Ok(Self { element, shape, data })
     }

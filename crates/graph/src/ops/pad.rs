@@ -157,10 +157,12 @@ impl Operator for Pad {
             let (begin, end) = (pads[i], pads[axes.len() + i]);
             let len = data.shape()[axis] as i64;
             let (first, last) = ((-begin).max(0), len - (-end).max(0));
-            sources[axis] = (0..shape[axis] as i64)
-                .map(|at| self.mode.source(at - begin.max(0), last - first))
-                .map(|at| at.and_then(|at| usize::try_from(at + first).ok()))
-                .collect();
+            let mut line = movement::reserve(shape[axis])?;
+            line.extend((0..shape[axis] as i64).map(|at| {
+                let at = self.mode.source(at - begin.max(0), last - first)?;
+                usize::try_from(at + first).ok()
+            }));
+            sources[axis] = line;
         }
         let steps = strides(data.shape());
         let constant = optional(inputs, 2).filter(|_| self.mode == PadMode::Constant);

@@ -1,6 +1,6 @@
 //! Numbers from start (first input) to limit (second, excluded) by delta (third).
 
-use armet_tensor::{ElementType, Shape, Tensor};
+use armet_tensor::{ElementType, Shape};
 
 use super::{movement, numbers};
 use crate::infer::Entry;
@@ -94,15 +94,15 @@ impl Operator for Range {
         let (element, shape) = movement::result(self, inputs)?;
         let first = |index: usize| crate::evaluate::tensor(inputs, index);
         let count = shape.elements();
-        // Taken first, so that a range too long for this machine is an error.
-        Tensor::zeros(element, shape.clone())?;
         let out = if element.is_float() {
             let [start, delta] = [numbers::to_f64(first(0)?)?[0], numbers::to_f64(first(2)?)?[0]];
-            let values: Vec<f64> = (0..count).map(|i| start + i as f64 * delta).collect();
+            let mut values: Vec<f64> = movement::reserve(count)?;
+            values.extend((0..count).map(|i| start + i as f64 * delta));
             numbers::from_f64(element, shape, &values)?
         } else {
             let [start, delta] = [numbers::to_i128(first(0)?)?[0], numbers::to_i128(first(2)?)?[0]];
-            let values: Vec<i128> = (0..count).map(|i| start + i as i128 * delta).collect();
+            let mut values: Vec<i128> = movement::reserve(count)?;
+            values.extend((0..count).map(|i| start + i as i128 * delta));
             numbers::from_i128(element, shape, &values)?
         };
         Ok(vec![out.into()])
@@ -139,6 +139,7 @@ impl Operator for Range {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use armet_tensor::Tensor;
 
     #[test]
     fn lengths_follow_from_names() {

@@ -372,8 +372,12 @@ impl Resize {
     /// Elements moved whole, so any element type.
     fn nearest(&self, data: &Tensor, axes: &[AxisScale]) -> Result<Tensor, EvaluateError> {
         let element = data.element();
-        let lines: Vec<Vec<Option<usize>>> =
-            axes.iter().map(|axis| (0..axis.to).map(|at| self.nearest_index(axis, at)).collect()).collect();
+        let mut lines: Vec<Vec<Option<usize>>> = Vec::with_capacity(axes.len());
+        for axis in axes {
+            let mut line = movement::reserve(axis.to)?;
+            line.extend((0..axis.to).map(|at| self.nearest_index(axis, at)));
+            lines.push(line);
+        }
         if lines.iter().flatten().all(Option::is_some) {
             let lines: Vec<Vec<usize>> =
                 lines.into_iter().map(|line| line.into_iter().flatten().collect()).collect();
@@ -407,8 +411,9 @@ impl Resize {
             let (outer, len, inner) = around(&dims, axis);
             dims[axis] = scale.to;
             movement::check_size(ElementType::F64, &dims.as_slice().into())?;
-            let taps: Vec<Option<Taps>> = (0..scale.to).map(|at| self.taps(scale, at)).collect();
-            let mut next = Vec::with_capacity(outer * scale.to * inner);
+            let mut taps: Vec<Option<Taps>> = movement::reserve(scale.to)?;
+            let mut next = movement::reserve(outer * scale.to * inner)?;
+            taps.extend((0..scale.to).map(|at| self.taps(scale, at)));
             for i in 0..outer {
                 for taps in &taps {
                     for j in 0..inner {
