@@ -61,6 +61,7 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         | Op::OneHot(_)
         | Op::TopK(_)
         | Op::Trilu(_)
+        | Op::ReverseSequence(_)
         | Op::If(_)
         | Op::Random(_) => refuse(),
     }

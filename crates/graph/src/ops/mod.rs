@@ -137,6 +137,7 @@ modules! {
     one_hot: OneHot;
     top_k: TopK;
     trilu: Trilu;
+    reverse_sequence: ReverseSequence;
     identity: Identity;
     recurrent: Recurrent, RecurrentKind, RecurrentActivation, Direction;
     conditional: If;
@@ -241,6 +242,8 @@ operators! {
     TopK(top_k::TopK),
     /// The upper or lower triangle of matrices.
     Trilu(trilu::Trilu),
+    /// Beginnings of sequences turned around.
+    ReverseSequence(reverse_sequence::ReverseSequence),
     /// The value itself.
     Identity(identity::Identity),
     /// LSTM, GRU or plain recurrent layer over a sequence.

@@ -2,8 +2,8 @@
 
 use armet_graph::ValueId;
 use armet_graph::ops::{
-    Concat, DepthToSpace, Expand, Flatten, Identity, Pad, PadMode, Reshape, ShapeOf, Slice, SpaceToDepth,
-    Split, Squeeze, Tile, Transpose, Trilu, Unsqueeze,
+    Concat, DepthToSpace, Expand, Flatten, Identity, Pad, PadMode, Reshape, ReverseSequence, ShapeOf, Slice,
+    SpaceToDepth, Split, Squeeze, Tile, Transpose, Trilu, Unsqueeze,
 };
 use armet_tensor::Tensor;
 
@@ -102,6 +102,12 @@ pub(super) const ENTRIES: &[Entry] = &[
     onnx("Trilu", 14, |n| {
         let op = Trilu { upper: n.flag("upper", true)? };
         let inputs = n.inputs(1)?;
+        n.emit(op, inputs)
+    }),
+    onnx("ReverseSequence", 10, |n| {
+        let op =
+            ReverseSequence { batch_axis: n.int_or("batch_axis", 1)?, time_axis: n.int_or("time_axis", 0)? };
+        let inputs = n.inputs(2)?;
         n.emit(op, inputs)
     }),
     onnx("Identity", 1, |n| {
