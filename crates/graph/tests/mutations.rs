@@ -65,8 +65,13 @@ fn mutate(random: &mut Numbers, inputs: &[Option<Tensor>]) -> Vec<Option<Tensor>
         }
         let at = random.int(0, inputs.len() as i64 - 1) as usize;
         let old = inputs[at].clone();
-        inputs[at] = match (random.int(0, 5), old) {
+        inputs[at] = match (random.int(0, 6), old) {
             (0, _) => None,
+            (6, _) => {
+                let other = random.int(0, inputs.len() as i64 - 1) as usize;
+                inputs.swap(at, other);
+                continue;
+            }
             (1, Some(old)) => {
                 let element = ELEMENTS[random.int(0, 13) as usize];
                 Some(tensor(random, element, old.shape().clone()))
@@ -97,9 +102,15 @@ fn wrong_inputs_are_errors_and_never_panics() {
                 let given: Vec<Option<&Value>> = values.iter().map(Option::as_ref).collect();
                 let types: Vec<Option<ValueType>> =
                     values.iter().map(|v| v.as_ref().and_then(Value::value_type)).collect();
+                // Contents known or not by turns: both ways through inference.
+                let is_known = random.int(0, 1) == 0;
                 let shown: Vec<Option<InferInput<'_>>> = types
                     .iter()
-                    .map(|ty| Some(InferInput { ty: ty.as_ref()?, value: None, entries: None }))
+                    .zip(&inputs)
+                    .map(|(ty, tensor)| {
+                        let value = tensor.as_ref().filter(|_| is_known);
+                        Some(InferInput { ty: ty.as_ref()?, value, entries: None })
+                    })
                     .collect();
                 let op = case.op.operator();
                 let context = Context { outputs: case.outputs, seed: 0 };
