@@ -4,7 +4,7 @@ use armet_conformance::resources;
 use armet_graph::passes::{self, LayoutChoice, LayoutPreference, PassOptions, PassReport};
 use armet_graph::{Graph, NodeId, Numbers, Op, TensorType, Value, evaluate_graph, infer};
 use armet_importers::onnx::{ImportOptions, import};
-use armet_tensor::{Layout, Tensor};
+use armet_tensor::{ElementType, Layout, Tensor};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// What a model is given.
@@ -109,6 +109,8 @@ fn specialise(graph: &mut Graph, given: &[Given]) -> Vec<Value> {
     for (id, given) in ids.into_iter().zip(given) {
         let element = graph.value(id).ty.tensor().expect("models take tensors").element;
         let tensor = match given {
+            // Tokens and segments of text models: 0 and 1 are in every vocabulary.
+            Random(shape) if element == ElementType::I64 => numbers.ints::<i64>(*shape, 0, 1),
             Random(shape) => numbers.tensor(element, *shape),
             Number(value) => Tensor::scalar(*value),
         };

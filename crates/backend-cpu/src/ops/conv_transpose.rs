@@ -21,7 +21,10 @@ pub(crate) fn lower(cpu: Cpu, op: &ConvTranspose, node: NodeView<'_>) -> Result<
         }
     }
     if op.auto_pad != AutoPad::NotSet || !op.output_shape.is_empty() {
-        return Err(Unsupported::Attribute { name: "auto_pad or output_shape", value: op.auto_pad.name().into() });
+        return Err(Unsupported::Attribute {
+            name: "auto_pad or output_shape",
+            value: op.auto_pad.name().into(),
+        });
     }
     let (x, y) = (node.shape(0)?, node.output_shape(0)?);
     let weights = node.constant(1).ok_or(Unsupported::NotConstant("weights"))?.clone();
