@@ -63,7 +63,7 @@ impl Builder {
     }
 
     fn infer(&mut self) -> Inference {
-        infer(&mut self.graph).unwrap()
+        infer(&mut self.graph).expect("the graph of a test is well formed")
     }
 
     fn show(&self, value: ValueId) -> String {
@@ -271,13 +271,13 @@ fn a_shape_partly_made_of_data_is_not_guessed() {
 }
 
 /// A branch that gives its input transposed or as it is.
-fn branch(transposed: bool) -> Box<Graph> {
+fn branch(transposed: bool) -> Graph {
     let mut graph = Graph::new("branch");
     let x = graph.add_input("x", TensorType::unranked(ElementType::F32));
     let perm = if transposed { vec![1, 0] } else { vec![0, 1] };
     let y = graph.add("y", Transpose { perm }, [Some(x)]);
     graph.add_output("y", y);
-    Box::new(graph)
+    graph
 }
 
 #[test]
@@ -289,7 +289,10 @@ fn the_condition_decides_the_type_where_branches_differ() {
             Some(flag) => b.constant(Tensor::scalar(Bool::from(flag))),
             None => b.input(ElementType::Bool, &[]),
         };
-        let y = b.node(If { then_branch: branch(true), else_branch: branch(false) }, &[condition, x]);
+        let y = b.node(
+            If { then_branch: Box::new(branch(true)), else_branch: Box::new(branch(false)) },
+            &[condition, x],
+        );
         let cuts = b.infer().cuts;
         (b.show(y), cuts.into_iter().map(|(_, reason)| reason).collect::<Vec<_>>())
     };

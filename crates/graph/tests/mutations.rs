@@ -44,7 +44,7 @@ fn shape(random: &mut Numbers) -> Shape {
 
 fn tensor(random: &mut Numbers, element: ElementType, shape: Shape) -> Tensor {
     if !(element.is_integer() || element.is_float() || element == ElementType::Bool) {
-        return Tensor::zeros(element, shape).unwrap();
+        return Tensor::zeros(element, shape).expect("small shapes fit");
     }
     let extremes = [i64::MIN, i64::MAX, -1, 0, 1 << 40];
     let values: Vec<i128> = (0..shape.elements())
@@ -53,7 +53,7 @@ fn tensor(random: &mut Numbers, element: ElementType, shape: Shape) -> Tensor {
             _ => i128::from(random.int(-4, 4)),
         })
         .collect();
-    numbers::from_i128(element, shape, &values).unwrap()
+    numbers::from_i128(element, shape, &values).expect("the count is the product of the shape")
 }
 
 /// The inputs of a case with some of them changed.
