@@ -1,6 +1,6 @@
 //! The CPU backend: graph operators to kernels.
 //!
-//! [`lower`] is one function over the closed list of operators; each file of `ops` says which uses of its operator have
+//! `lower` is one function over the closed list of operators; each file of `ops` says which uses of its operator have
 //! a kernel and prepares it. What is refused here is evaluated by the runtime's reference, with the reason on record.
 
 #![forbid(unsafe_code)]

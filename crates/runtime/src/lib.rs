@@ -1,7 +1,7 @@
 //! From a graph to a plan, and from a plan to results.
 //!
 //! [`compile`](compile::compile) specialises a graph for the types of its inputs, asks each backend in turn for each
-//! node, gives every value a place in one arena, and returns a [`Stage`]: flat data that [`execute`] walks without
+//! node, gives every value a place in one arena, and returns a [`Stage`]: flat data that the executor walks without
 //! looking anything up. Where data decides a shape, the stage ends; the rest is compiled from the values that are then
 //! known, and kept for the next run with equal shapes. The runtime knows the traits of backends, never a backend.
 
