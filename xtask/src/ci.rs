@@ -41,7 +41,7 @@ impl Step {
                 (cargo, &["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"])
             }
             Self::Test => (&this, &["test"]),
-            Self::Doc => (cargo, &["doc", "--quiet", "--workspace", "--no-deps"]),
+            Self::Doc => (cargo, &["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"]),
         };
         let mut command = workspace.command(program);
         command.args(arguments);

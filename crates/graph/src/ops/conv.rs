@@ -13,7 +13,7 @@ use crate::{
     Value, ValueType,
 };
 
-/// Convolution: inputs are data [N,C,...], weights [M,C/group,...], bias [M] (optional), and a tensor of the result's shape added before the activation (optional, put there by a pass).
+/// Convolution: inputs are data `[N,C,...]`, weights `[M,C/group,...]`, bias `[M]` (optional), and a tensor of the result's shape added before the activation (optional, put there by a pass).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Conv {
     /// Distance between windows, per spatial axis; empty means 1.

@@ -14,7 +14,7 @@ use crate::{
     ValueType,
 };
 
-/// Transposed convolution: inputs are data [N,C,...], weights [C,M/group,...], bias [M] (optional).
+/// Transposed convolution: inputs are data `[N,C,...]`, weights `[C,M/group,...]`, bias `[M]` (optional).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConvTranspose {
     /// Distance between windows, per spatial axis; empty means 1.

@@ -1,7 +1,7 @@
 //! ONNX files.
 //!
-//! [`import`] walks over the bytes ([`scan`]), decodes them ([`proto`]), and builds the graph node by node: for each
-//! operator [`ops`] has a reader, which upgrades what older operator sets say differently. What has no reader is
+//! [`import`] walks over the bytes (`scan`), decodes them (`proto`), and builds the graph node by node: for each
+//! operator `ops` has a reader, which upgrades what older operator sets say differently. What has no reader is
 //! collected, so that one attempt lists everything that a model lacks.
 
 mod error;
