@@ -48,6 +48,7 @@ impl LayoutPreference for Cpu {
             | Op::Where(_)
             | Op::Clip(_)
             | Op::Cast(_)
+            | Op::Reshape(_)
             | Op::Identity(_) => LayoutChoice::Any,
             Op::Transpose(_) => LayoutChoice::AnyInput,
             _ => LayoutChoice::PlainOnly,

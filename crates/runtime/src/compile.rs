@@ -457,7 +457,7 @@ impl Planner {
             if let Some(location) = locations.get(&value) {
                 return Some(*location);
             }
-            let tensor = aligned(graph.constant(value)?);
+            let tensor = aligned(&laid_out(graph.constant(value)?, graph.value(value).layout));
             constants.push(tensor);
             let location = Location::Constant(constants.len() - 1);
             locations.insert(value, location);
@@ -511,6 +511,16 @@ impl Planner {
         };
         Planned { steps, constants, locations, slots, placement: self.placement, memory, outputs: Vec::new() }
     }
+}
+
+/// A constant with its bytes in memory order; its shape stays logical.
+fn laid_out(tensor: &Tensor, layout: Layout) -> Tensor {
+    let rank = tensor.shape().len();
+    if layout == Layout::Plain || rank < 3 {
+        return tensor.clone();
+    }
+    let memory = tensor.permuted(&layout.permutation(rank));
+    memory.and_then(|t| t.reshape(tensor.shape().clone()).ok()).unwrap_or_else(|| tensor.clone())
 }
 
 /// A constant whose bytes kernels can read in place; shared when they already can.

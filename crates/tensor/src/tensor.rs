@@ -214,6 +214,31 @@ impl Tensor {
         Ok(Self { element: self.element, shape, data: self.data.clone() })
     }
 
+    /// A copy with the axes in another order; `None` for text, for elements that share a byte, and for a wrong order.
+    pub fn permuted(&self, perm: &[usize]) -> Option<Self> {
+        let size = self.element.byte_size()?;
+        let from = crate::strides(&self.shape);
+        let shape: Shape = perm.iter().map(|&axis| self.shape.get(axis).copied()).collect::<Option<_>>()?;
+        if perm.len() != self.shape.len() || shape.elements() != self.len() {
+            return None;
+        }
+        let steps: Vec<usize> = perm.iter().map(|&axis| from[axis] * size).collect();
+        let mut bytes = Vec::with_capacity(self.bytes().len());
+        let mut index = vec![0; perm.len()];
+        for _ in 0..self.len() {
+            let at: usize = index.iter().zip(&steps).map(|(i, s)| i * s).sum();
+            bytes.extend_from_slice(self.bytes().get(at..at + size)?);
+            for axis in (0..index.len()).rev() {
+                index[axis] += 1;
+                if index[axis] < shape[axis] {
+                    break;
+                }
+                index[axis] = 0;
+            }
+        }
+        Self::from_bytes(self.element, shape, &bytes).ok()
+    }
+
     /// The same bytes read as another element type of equal width.
     ///
     /// # Errors
@@ -335,6 +360,14 @@ mod tests {
         raw.extend_from_slice(bytemuck::cast_slice(&[1.5f32, -2.0]));
         let tensor = Tensor::from_shared(ElementType::F32, [2], Bytes::from(raw).slice(1..)).unwrap();
         assert_eq!(tensor.values::<f32>().unwrap().as_ref(), [1.5, -2.0]);
+    }
+
+    #[test]
+    fn axes_change_places() {
+        let tensor = Tensor::new([2, 3], &[1u16, 2, 3, 4, 5, 6]).unwrap();
+        assert_eq!(tensor.permuted(&[1, 0]), Tensor::new([3, 2], &[1u16, 4, 2, 5, 3, 6]).ok());
+        assert_eq!(tensor.permuted(&[1, 1]), None);
+        assert_eq!(tensor.permuted(&[0]), None);
     }
 
     #[test]

@@ -159,7 +159,7 @@ fn permute_constant(graph: &mut Graph, value: ValueId, perm: &[usize]) -> Option
     }
     let mut shape = vec![1; perm.len() - tensor.shape().len()];
     shape.extend_from_slice(tensor.shape());
-    let permuted = rewrite::transpose_tensor(&tensor.reshape(shape).ok()?, perm)?;
+    let permuted = tensor.reshape(shape).ok()?.permuted(perm)?;
     let name = rewrite::derived(graph, value, "permuted");
     Some(graph.add_constant(name, permuted))
 }

@@ -143,9 +143,10 @@ pub enum LayoutChoice {
         /// Layout of the result.
         output: armet_tensor::Layout,
     },
-    /// Any layout, if all data inputs and results share it.
+    /// Any layout, if all data inputs and results share it. (A Reshape only counts as such where it leaves batch and
+    /// channels alone.)
     Any,
-    /// Inputs in any layout, results plain: a permutation of axes.
+    /// Inputs in any layout, results plain; a Transpose may write any layout as well.
     AnyInput,
     /// Plain inputs and results only.
     PlainOnly,

@@ -1,6 +1,6 @@
 //! Edits that passes share. Each keeps the names of the model's nodes, so that reports can say what became of them.
 
-use armet_tensor::{ElementType, Shape, Tensor, strides};
+use armet_tensor::{ElementType, Shape, Tensor};
 
 use crate::ops::numbers;
 use crate::{Graph, NodeId, Op, ValueId, ValueType};
@@ -103,26 +103,4 @@ pub(super) fn discard(graph: &mut Graph, id: NodeId) {
     if let Some(node) = graph.remove_node(id) {
         release(graph, node.inputs.into_iter().flatten());
     }
-}
-
-/// A tensor with its axes in another order.
-pub(super) fn transpose_tensor(tensor: &Tensor, perm: &[usize]) -> Option<Tensor> {
-    let size = tensor.element().byte_size()?;
-    let from = strides(tensor.shape());
-    let shape: Shape = perm.iter().map(|axis| tensor.shape()[*axis]).collect();
-    let steps: Vec<usize> = perm.iter().map(|axis| from[*axis] * size).collect();
-    let mut bytes = Vec::with_capacity(tensor.bytes().len());
-    let mut index = vec![0; perm.len()];
-    for _ in 0..tensor.len() {
-        let at: usize = index.iter().zip(&steps).map(|(i, s)| i * s).sum();
-        bytes.extend_from_slice(tensor.bytes().get(at..at + size)?);
-        for axis in (0..index.len()).rev() {
-            index[axis] += 1;
-            if index[axis] < shape[axis] {
-                break;
-            }
-            index[axis] = 0;
-        }
-    }
-    Tensor::from_bytes(tensor.element(), shape, &bytes).ok()
 }
