@@ -64,7 +64,7 @@ impl Terminal {
             }
             before = text;
         }
-        if let Some(hint) = error.chain().find_map(|cause| cause.downcast_ref::<Hint>()) {
+        if let Some(hint) = error.downcast_ref::<Hint>() {
             self.note(format_args!("\nhint: {}", hint.hint));
         }
     }

@@ -301,3 +301,27 @@ fn the_condition_decides_the_type_where_branches_differ() {
     assert_eq!(build(&["n", "n"], None), ("float32[n,n]".to_owned(), vec![]));
     assert_eq!(build(&["n", "5"], None), ("float32[..]".to_owned(), vec![InferError::NeedsValue(0)]));
 }
+
+#[test]
+fn a_branch_that_does_not_fit_waits_for_the_condition() {
+    let rank_of_three = || {
+        let mut graph = Graph::new("branch");
+        let x = graph.add_input("x", TensorType::unranked(ElementType::F32));
+        let y = graph.add("y", Transpose { perm: vec![2, 1, 0] }, [Some(x)]);
+        graph.add_output("y", y);
+        Box::new(graph)
+    };
+    let build = |condition: Option<bool>, else_branch: Box<Graph>| {
+        let mut b = Builder::new();
+        let x = b.input(ElementType::F32, &["4", "5"]);
+        let condition = match condition {
+            Some(flag) => b.constant(Tensor::scalar(Bool::from(flag))),
+            None => b.input(ElementType::Bool, &[]),
+        };
+        b.node(If { then_branch: rank_of_three(), else_branch }, &[condition, x]);
+        infer(&mut b.graph).map(|inference| inference.cuts.len())
+    };
+    assert_eq!(build(None, branch(false)), Ok(1));
+    assert_eq!(build(Some(false), branch(false)), Ok(0));
+    assert!(build(Some(true), branch(false)).is_err());
+}

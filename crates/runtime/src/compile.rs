@@ -471,6 +471,15 @@ impl Planner {
         for output in graph.outputs() {
             find(output.value, &mut locations);
         }
+        let mut aliases: HashMap<ValueId, SmallVec<[(ValueId, Location); 1]>> = HashMap::new();
+        let mut roots: Vec<(ValueId, ValueId)> =
+            self.roots.iter().map(|(&value, &root)| (value, root)).collect();
+        roots.sort_unstable();
+        for (value, root) in roots {
+            if let Some(location) = locations.get(&root) {
+                aliases.entry(root).or_default().push((value, *location));
+            }
+        }
         let mut steps = Vec::with_capacity(end);
         for (index, draft) in std::mem::take(&mut self.drafts).into_iter().enumerate() {
             let node = graph.node(draft.node);
@@ -492,6 +501,7 @@ impl Planner {
                 reads,
                 writes,
                 outputs: node.outputs.clone(),
+                aliases: node.outputs.iter().flatten().filter_map(|v| aliases.remove(v)).flatten().collect(),
                 ranges,
                 frees: std::mem::take(&mut frees[index]),
             });

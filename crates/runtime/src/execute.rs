@@ -183,14 +183,14 @@ impl Core {
         step: &Step,
         inputs: &Inputs<'a>,
     ) -> SmallVec<[StepResult<'a>; 2]> {
-        step.outputs
-            .iter()
-            .zip(&step.writes)
+        let written = step.outputs.iter().zip(&step.writes).filter_map(|(v, at)| Some(((*v)?, (*at)?)));
+        written
+            .chain(step.aliases.iter().copied())
             .filter_map(|(value, location)| {
-                let note = &stage.notes[(*value)?.index()];
+                let note = &stage.notes[value.index()];
                 Some(StepResult {
                     name: &note.name,
-                    value: self.at((*value)?, (*location)?, inputs)?,
+                    value: self.at(value, location, inputs)?,
                     layout: note.layout,
                     quantization: note.quantization.as_deref(),
                 })

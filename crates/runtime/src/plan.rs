@@ -55,6 +55,8 @@ pub struct Step {
     pub writes: SmallVec<[Option<Location>; 1]>,
     /// The values it writes.
     pub outputs: SmallVec<[Option<ValueId>; 1]>,
+    /// Values that no step writes, since they are the bytes of an output of this one, and where those are.
+    pub aliases: SmallVec<[(ValueId, Location); 1]>,
     /// Ranges of the arena it writes, its scratch memory last when it needs any.
     pub ranges: SmallVec<[(usize, usize); 4]>,
     /// Slots that hold nothing needed after this step.

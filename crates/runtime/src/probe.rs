@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::{StepReport, ValueRef};
 
-/// One result of a step.
+/// One result of a step: a value that it wrote, or one that is the bytes of such a value under another shape.
 #[derive(Debug, Clone, Copy)]
 pub struct StepResult<'a> {
     /// Name of the value.

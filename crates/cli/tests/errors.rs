@@ -1,0 +1,153 @@
+//! What cannot be done: exit code 2, nothing on standard output, and a first line that says what is wrong.
+
+#![expect(clippy::unwrap_used, reason = "a test ends where what it stands on is missing")]
+
+#[expect(dead_code, reason = "other tests need the rest")]
+mod common;
+
+use common::{armet, words};
+
+/// The call fails, its first line on the error stream is `first`, and `more` stands in what follows.
+fn refused(line: &str, first: &str, more: &str) {
+    let folder = common::folder();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    write("text.onnx", b"hello, this is text\n");
+    write("empty.onnx", b"");
+    write("cut.onnx", &std::fs::read(common::asset("rnet.onnx")).unwrap()[..5000]);
+    write("words.png", b"no picture at all");
+    let three = armet::Tensor::zeros(armet::ElementType::F32, [24, 24, 3]).unwrap();
+    write("rank3.npy", &armet::npy::write(&three).unwrap());
+    let integers = armet::Tensor::zeros(armet::ElementType::I64, [1, 24, 24, 3]).unwrap();
+    write("int64.npy", &armet::npy::write(&integers).unwrap());
+    let call = armet(folder.path(), words(line));
+    assert_eq!(call.code, 2, "{line}: {call:?}");
+    assert_eq!(call.out, "", "{line}");
+    let (found, rest) = call.err.split_once('\n').unwrap_or((&call.err, ""));
+    assert_eq!(found, first, "{line}: {call:?}");
+    assert!(rest.contains(more), "{line}: {more} is not in {call:?}");
+}
+
+#[test]
+fn models_that_cannot_be_loaded() {
+    for command in ["run", "bench", "inspect"] {
+        let line = |model: &str| {
+            format!("{command} {model}{}", if command == "run" { " --input random" } else { "" })
+        };
+        refused(&line("none.onnx"), "error: cannot load none.onnx", "hint: check the path");
+        refused(&line("text.onnx"), "error: cannot load text.onnx", "not a readable ONNX file");
+        refused(&line("empty.onnx"), "error: cannot load empty.onnx", "there is no graph in it");
+        refused(&line("cut.onnx"), "error: cannot load cut.onnx", "it ends inside the field at byte 38");
+        refused(&line("."), "error: cannot load .", "cannot read .");
+    }
+}
+
+/// A field of a protobuf message that holds bytes.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    assert!(bytes.len() < 128, "the length fits in one byte");
+    [&[number << 3 | 2, bytes.len() as u8][..], bytes].concat()
+}
+
+#[test]
+fn all_that_is_unsupported_is_listed_at_once() {
+    let node = |operator: &str, domain: &str, input: &str, output: &str| {
+        let text = |number, text: &str| field(number, text.as_bytes());
+        field(1, &[text(1, input), text(2, output), text(4, operator), text(7, domain)].concat())
+    };
+    let graph = [
+        node("Relu", "", "x", "a"),
+        node("Whiten", "com.example", "a", "b"),
+        node("Embroider", "", "a", "c"),
+        field(11, &field(1, b"x")),
+        field(12, &field(1, b"b")),
+    ];
+    let opset =
+        |domain: &str, version: u8| field(8, &[field(1, domain.as_bytes()), vec![2 << 3, version]].concat());
+    let model = [vec![1 << 3, 8], field(7, &graph.concat()), opset("", 17), opset("com.example", 1)].concat();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("unknown.onnx"), model).unwrap();
+    for line in ["inspect unknown.onnx", "run unknown.onnx --input random", "bench unknown.onnx --json"] {
+        let call = armet(folder.path(), words(line));
+        assert_eq!((call.code, call.out.as_str()), (2, ""), "{line}: {call:?}");
+        let expected = "error: cannot load unknown.onnx\n  because: 2 unsupported\n  \
+            node b: com.example.Whiten of opset 1: there is no such operator\n  \
+            node c: Embroider of opset 17: there is no such operator\n";
+        assert_eq!(call.err, expected, "{line}");
+    }
+}
+
+#[test]
+fn inputs_that_do_not_fit() {
+    let unknown = "error: the model has no input pixels; it has input_2";
+    refused("run rnet.onnx --input pixels=random", unknown, "");
+    refused("run rnet.onnx", "error: input input_2 was not given", "hint: give it with --input NAME=FILE");
+    refused(
+        "run rnet.onnx --input rank3.npy",
+        "error: input input_2 must be float32[N,24,24,3], got float32[24,24,3]",
+        "",
+    );
+    refused(
+        "run rnet.onnx --input input_2=int64.npy",
+        "error: input input_2 must be float32[N,24,24,3], got int64[1,24,24,3]",
+        "",
+    );
+    refused("run rnet.onnx --input none.png", "error: cannot read picture none.png", "No such file");
+    refused("run rnet.onnx --input words.png", "error: cannot read picture words.png", "not a PNG or JPEG");
+    refused("run rnet.onnx --input none.npy", "error: cannot read none.npy", "No such file");
+}
+
+#[test]
+fn options_that_do_not_fit() {
+    let run = |options: &str| format!("run rnet.onnx --input random {options}");
+    refused(
+        &run("--threads 0"),
+        "error: 0 threads were asked for; the number must be between 1 and 1024",
+        "",
+    );
+    refused(&run("--backend gpu"), "error: there is no backend gpu; there are cpu, reference", "");
+    let shape = "error: --shape does not fit the model";
+    refused(&run("--shape pixels=1,24,24,3"), shape, "the model has no input pixels; it has input_2");
+    refused(
+        &run("--dim batch=2"),
+        "error: --dim does not fit the model",
+        "the model has no free dimension batch; it has N",
+    );
+    let pass = "error: cannot compile rnet.onnx";
+    refused(&run("--disable-pass polish"), pass, "polish is no pass; the passes are fold_constants");
+    let folder = common::folder();
+    for (options, first) in [
+        ("--dump-after polish", "error: there is no pass polish; there are fold_constants, "),
+        ("--isa mmx", "error: there is no instruction set mmx; there are scalar, "),
+    ] {
+        let call = armet(folder.path(), words(&run(options)));
+        assert_eq!((call.code, call.out.as_str()), (2, ""), "{options}");
+        assert!(call.err.starts_with(first), "{options}: {call:?}");
+    }
+}
+
+#[test]
+fn options_that_cannot_be_read() {
+    let folder = common::folder();
+    for (line, about) in [
+        ("run", "<MODEL>"),
+        ("paint rnet.onnx", "unrecognized subcommand 'paint'"),
+        ("run rnet.onnx --threads many", "'--threads <THREADS>'"),
+        ("run rnet.onnx --shape 1,2", "'--shape <NAME=DIMS>'"),
+        ("run rnet.onnx --dim N", "'--dim <NAME=N>'"),
+        ("run rnet.onnx --input input_2=", "'--input <NAME=FILE>'"),
+        ("bench rnet.onnx --seconds soon", "'--seconds <SECONDS>'"),
+        ("inspect rnet.onnx --format pdf", "'--format <FORMAT>'"),
+        ("completions cmd", "'<SHELL>'"),
+    ] {
+        let call = armet(folder.path(), words(line));
+        assert_eq!((call.code, call.out.as_str()), (2, ""), "{line}");
+        let head = call.err.lines().take(3).collect::<Vec<_>>().join("\n");
+        assert!(head.starts_with("error: ") && head.contains(about), "{line}: {call:?}");
+    }
+}
+
+#[test]
+fn pictures_that_are_not_there() {
+    refused("ocr none.png", "error: cannot read picture none.png", "No such file");
+    refused("detect none.png rnet.onnx", "error: cannot read picture none.png", "No such file");
+    refused("detect astronaut.jpg none.onnx", "error: cannot load none.onnx", "hint: check the path");
+}
