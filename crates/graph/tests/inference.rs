@@ -321,7 +321,7 @@ fn a_branch_that_does_not_fit_waits_for_the_condition() {
         b.node(If { then_branch: rank_of_three(), else_branch }, &[condition, x]);
         infer(&mut b.graph).map(|inference| inference.cuts.len())
     };
-    assert_eq!(build(None, branch(false)), Ok(1));
-    assert_eq!(build(Some(false), branch(false)), Ok(0));
-    assert!(build(Some(true), branch(false)).is_err());
+    assert_eq!(build(None, Box::new(branch(false))), Ok(1));
+    assert_eq!(build(Some(false), Box::new(branch(false))), Ok(0));
+    assert!(build(Some(true), Box::new(branch(false))).is_err());
 }
