@@ -34,6 +34,11 @@ impl PaddedCopy {
         self.row() * (self.top + self.in_h + self.bottom)
     }
 
+    /// Bytes of the copy and of what kernels may read beyond it.
+    pub(super) fn room(&self) -> usize {
+        self.length() + 3
+    }
+
     /// Copies the image at the begin of `x`, with `padding` around it.
     pub(super) fn run(&self, isas: Isas, team: &Team, x: &[u8], padding: u8, y: &mut [u8]) {
         let row = self.row();

@@ -11,7 +11,7 @@ use std::ops::Range;
 use crate::conv::ConvShape;
 use crate::dispatch::{Loop, dispatch};
 use crate::gemm_int8::Int8Slice;
-use crate::gemm_int8::epilogue::Finisher;
+use crate::gemm_int8::epilogue::{Finisher, Prepared};
 use crate::gemm_int8::tile::{MOST_COLUMNS, MOST_ROWS, Sums};
 use crate::isa::Isas;
 use crate::threads::Team;
@@ -106,6 +106,14 @@ fn inside(
     first..end.max(first)
 }
 
+/// The pixels all of whose columns of the kernel are inside of the image.
+fn interior(shape: &ConvShape) -> Range<usize> {
+    let reach = (shape.kernel_w - 1) * shape.dilation_w + 1;
+    let first = shape.pad_left.div_ceil(shape.stride_w);
+    let end = (shape.pad_left + shape.in_w).checked_sub(reach).map_or(0, |last| last / shape.stride_w + 1);
+    first..end.max(first)
+}
+
 /// One row of output pixels of a few channels.
 pub(super) struct Line<'a> {
     pub(super) shape: &'a ConvShape,
@@ -117,12 +125,18 @@ pub(super) struct Line<'a> {
     pub(super) out_y: usize,
     /// Rows of the kernel inside of the image.
     pub(super) rows: Range<usize>,
+    /// Pixels all of whose columns of the kernel are inside of the image.
+    pub(super) interior: Range<usize>,
 }
 
 impl Line<'_> {
     /// Columns of the kernel inside of the image.
+    #[inline(always)]
     pub(super) fn columns(&self, out_x: usize) -> Range<usize> {
         let shape = self.shape;
+        if self.interior.contains(&out_x) {
+            return 0..shape.kernel_w;
+        }
         inside(out_x, shape.stride_w, shape.pad_left, shape.dilation_w, shape.kernel_w, shape.in_w)
     }
 
@@ -149,18 +163,29 @@ impl DepthwiseRun<'_> {
         let blocks = channels.div_ceil(width);
         let rows = shape.batch * out_h;
         let grain = (16 * 1024_usize).div_ceil(out_w * width.min(channels) * shape.taps());
+        let prepare = |channel: usize, half: usize| {
+            let column = (channel + half * MOST_COLUMNS).min(channels);
+            self.finisher.prepare(column, MOST_COLUMNS.min(channels - column))
+        };
         // Wide images go row by row through all channels, small ones through all rows of a few channels.
         let is_wide = out_w * channels >= 16 * 1024;
         team.parallel_ranges(rows * blocks, grain, 1, &|start, end| {
+            let mut prepared_for = usize::MAX;
+            let mut prepared = [prepare(0, 0), prepare(0, 1)];
             for item in start..end {
                 let (row, block) =
                     if is_wide { (item / blocks, item % blocks) } else { (item % rows, item / rows) };
-                self.line(row, block * width, width.min(channels - block * width));
+                let channel = block * width;
+                if prepared_for != channel {
+                    prepared_for = channel;
+                    prepared = [prepare(channel, 0), prepare(channel, 1)];
+                }
+                self.line(row, channel, width.min(channels - channel), &prepared);
             }
         });
     }
 
-    fn line(&self, row: usize, channel: usize, channels: usize) {
+    fn line(&self, row: usize, channel: usize, channels: usize, prepared: &[Prepared; 2]) {
         let shape = self.shape;
         let (out_h, out_w) = (shape.out_h(), shape.out_w());
         let (image, out_y) = (row / out_h, row % out_h);
@@ -172,25 +197,17 @@ impl DepthwiseRun<'_> {
             pitch: self.pitch,
             out_y,
             rows: inside(out_y, shape.stride_h, shape.pad_top, shape.dilation_h, shape.kernel_h, shape.in_h),
+            interior: interior(shape),
         };
         let mut sums = [Sums([0; _]), Sums([0; _])];
         for first in (0..out_w).step_by(MOST_ROWS) {
             let pixels = first..out_w.min(first + MOST_ROWS);
             self.sums(&line, pixels.clone(), channel, channels, &mut sums);
-            for (half, sums) in sums.iter().enumerate() {
-                let column = half * MOST_COLUMNS;
-                if column < channels {
-                    let columns = (channel + column, MOST_COLUMNS.min(channels - column));
+            for (half, (sums, prepared)) in sums.iter().zip(prepared).enumerate() {
+                if half * MOST_COLUMNS < channels {
+                    let rows = (row * out_w + first, pixels.len());
                     // SAFETY: the pixels of a row and a block of channels belong to one item.
-                    unsafe {
-                        self.finisher.finish(
-                            sums,
-                            MOST_COLUMNS,
-                            &[],
-                            (row * out_w + first, pixels.len()),
-                            columns,
-                        );
-                    }
+                    unsafe { self.finisher.finish(prepared, sums, MOST_COLUMNS, &[], rows) };
                 }
             }
         }

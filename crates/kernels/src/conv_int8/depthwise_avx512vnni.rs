@@ -7,7 +7,7 @@
 #![expect(unsafe_code, reason = "instruction set intrinsics on addresses inside of checked slices")]
 
 use std::arch::x86_64::{
-    __m512i, _mm_storeu_si128, _mm512_dpbusd_epi32, _mm512_extracti32x4_epi32, _mm512_loadu_si512,
+    __m128i, __m512i, _mm_storeu_si128, _mm512_dpbusd_epi32, _mm512_extracti32x4_epi32, _mm512_loadu_si512,
     _mm512_maskz_loadu_epi8, _mm512_mullo_epi32, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_setzero_si512,
     _mm512_storeu_si512, _mm512_unpackhi_epi8, _mm512_unpackhi_epi16, _mm512_unpacklo_epi8,
     _mm512_unpacklo_epi16, _mm512_xor_si512,
@@ -99,13 +99,12 @@ impl QuadWeights {
                     unsafe { correction(taps, shape.kernel_w, &line.rows, &columns, zero) }
                 }
             };
-            // SAFETY: `pack` found the instructions to be available; the pixel's taps in these ranges lie in the input.
-            let quarters = unsafe { pixel(line, (taps, interleaved), out_x, &columns, channels, correction) };
+            let [first, second] = &mut *sums;
+            let row = index * MOST_COLUMNS..(index + 1) * MOST_COLUMNS;
+            let halves = [&mut first.0[row.clone()], &mut second.0[row]];
+            // SAFETY: `pack` found the instructions to be available.
+            unsafe { pixel(line, (taps, interleaved), out_x, &columns, channels, correction, halves) };
             before = Some((columns, correction));
-            for (quarter, row) in quarters.iter().enumerate() {
-                let half = &mut sums[quarter / 2].0[index * MOST_COLUMNS + quarter % 2 * 16..][..16];
-                half.copy_from_slice(row);
-            }
         }
     }
 }
@@ -182,19 +181,17 @@ fn correction(
     sums.map(|sum| _mm512_mullo_epi32(sum, factor))
 }
 
-/// The sums of one pixel, sixteen channels a row.
-///
-/// # Safety
-/// The taps in the line's rows and in `columns` lie inside of the image.
+/// Writes the sums of one pixel: the first 32 channels, and the others.
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn pixel(
+fn pixel(
     line: &Line<'_>,
     (taps, interleaved): (&[i8], &[i8]),
     out_x: usize,
     columns: &Range<usize>,
     channels: usize,
     correction: Correction,
-) -> [[i32; 16]; 4] {
+    halves: [&mut [i32]; 2],
+) {
     let mut sums = correction;
     let mask = if channels >= BLOCK { u64::MAX } else { (1 << channels) - 1 };
     let flip = _mm512_set1_epi8(if line.is_signed { i8::MIN } else { 0 });
@@ -224,19 +221,18 @@ unsafe fn pixel(
             }
         }
     }
-    let mut quarters = [[0; 16]; 4];
+    let [first, second] = halves.map(|half| half.as_chunks_mut::<4>().0);
     for (vector, &sum) in sums.iter().enumerate() {
-        let parts = [
-            _mm512_extracti32x4_epi32::<0>(sum),
-            _mm512_extracti32x4_epi32::<1>(sum),
-            _mm512_extracti32x4_epi32::<2>(sum),
-            _mm512_extracti32x4_epi32::<3>(sum),
-        ];
-        for (quarter, part) in quarters.iter_mut().zip(parts) {
-            let to = &mut quarter[vector * 4..vector * 4 + 4];
-            // SAFETY: 16 bytes of the slice.
-            unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), part) };
-        }
+        store_quarter(_mm512_extracti32x4_epi32::<0>(sum), &mut first[vector]);
+        store_quarter(_mm512_extracti32x4_epi32::<1>(sum), &mut first[4 + vector]);
+        store_quarter(_mm512_extracti32x4_epi32::<2>(sum), &mut second[vector]);
+        store_quarter(_mm512_extracti32x4_epi32::<3>(sum), &mut second[4 + vector]);
     }
-    quarters
+}
+
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn store_quarter(sums: __m128i, to: &mut [i32; 4]) {
+    // SAFETY: the array is as long as the vector.
+    unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), sums) };
 }

@@ -264,7 +264,7 @@ impl ConvInt8 {
 
     /// Bytes of scratch memory that a run needs.
     pub fn scratch_length(&self) -> usize {
-        self.copy.as_ref().map_or(0, PaddedCopy::length)
+        self.copy.as_ref().map_or(0, PaddedCopy::room)
     }
 
     /// Computes all images.
@@ -323,9 +323,10 @@ impl ConvInt8 {
                     self.run_images(team, packed, x.bytes(), image, (0, shape.batch), &finisher);
                     return;
                 };
-                let scratch = &mut scratch[..copy.length()];
+                let scratch = &mut scratch[..copy.room()];
                 for index in 0..shape.batch {
-                    copy.run(self.packed.isas, team, &x.bytes()[index * image..], zero_point as u8, scratch);
+                    let to = &mut scratch[..copy.length()];
+                    copy.run(self.packed.isas, team, &x.bytes()[index * image..], zero_point as u8, to);
                     self.run_images(team, packed, scratch, 0, (index * out_pixels, 1), &finisher);
                 }
             }
@@ -379,6 +380,7 @@ impl ConvInt8 {
                         rest = after;
                     }
                 },
+                end: x.as_ptr_range().end,
                 row_sums: &|index| {
                     let start = place(index);
                     let is_signed = packed.panels.kernel.entry().is_a_signed;

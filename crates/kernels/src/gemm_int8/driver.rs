@@ -34,10 +34,16 @@ pub(crate) struct Product<'a> {
     /// The row of the output at which the first one is.
     pub(crate) first_row: usize,
     pub(crate) rows: Rows<'a>,
+    /// Where the memory ends that the rows lie in: up to there, kernels may read beyond a row, which spares them its last
+    /// bytes one by one.
+    pub(crate) end: *const u8,
     /// For each row, the sum of its bytes over all taps; needed only if columns have zero points.
     pub(crate) row_sums: &'a (dyn Fn(usize) -> i32 + Sync),
     pub(crate) finisher: &'a Finisher<'a>,
 }
+
+// SAFETY: the pointer is compared with others only; what the functions give is shared between tasks by the callers' promise.
+unsafe impl Sync for Product<'_> {}
 
 impl Product<'_> {
     /// Computes all of it.
@@ -97,19 +103,27 @@ impl Product<'_> {
         }
         let mut sums = Sums([0; _]);
         let steps = panels.steps();
+        let last_offset = self.offsets.iter().copied().max().unwrap_or(0);
+        let whole_depth = panels.depth.next_multiple_of(4);
         for panel in panel_range.clone() {
             let vectors = panels.vectors(panel);
             let here = weights[panels.start(panel)..].as_ptr();
+            let column = self.group * panels.columns + panel * panels.kernel.columns();
+            let prepared = self.finisher.prepare(column, panels.columns(panel));
             // The last panel of a task has none to fetch: it is near itself.
             let next = if panel + 1 < panel_range.end { here.wrapping_add(panels.start(1)) } else { here };
             for tile in tile_range.clone() {
                 let (row, rows) = (tiles.start(tile), tiles.rows(tile));
                 let ahead = (tile - tile_range.start) * steps * 64;
+                let pointers = &pointers[row - first_row..row - first_row + rows];
+                let may_read_on = pointers
+                    .iter()
+                    .all(|pointer| pointer.wrapping_add(last_offset + whole_depth) <= self.end);
                 let arguments = Tile {
-                    rows: pointers[row - first_row..].as_ptr(),
+                    rows: pointers.as_ptr(),
                     offsets: self.offsets.as_ptr(),
                     taps: panels.taps,
-                    depth: panels.depth,
+                    depth: if may_read_on { whole_depth } else { panels.depth },
                     b: here,
                     sums: sums.0.as_mut_ptr(),
                     prefetch: if ahead < panels.start(1) { next.wrapping_add(ahead) } else { here },
@@ -119,14 +133,11 @@ impl Product<'_> {
                 unsafe {
                     entry.kernels[rows - 1][vectors - 1](&arguments);
                     self.finisher.finish(
+                        &prepared,
                         &sums,
                         vectors * entry.lanes,
                         &row_sums[row - first_row..],
                         (self.first_row + row, rows),
-                        (
-                            self.group * panels.columns + panel * panels.kernel.columns(),
-                            panels.columns(panel),
-                        ),
                     );
                 }
             }

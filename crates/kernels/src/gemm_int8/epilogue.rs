@@ -141,47 +141,91 @@ impl<'a> Finisher<'a> {
         Self { isas, columns, epilogue: *epilogue, target, stride }
     }
 
-    /// Finishes a tile of sums, `width` from row to row, and stores it at a row and column of the output. `row_sums` are
-    /// the sums of the tile's rows of A, and only needed if columns have zero points.
+    /// What the columns `column..column + columns` of the output need, at most [`MOST_COLUMNS`].
+    pub(crate) fn prepare(&self, column: usize, columns: usize) -> Prepared {
+        dispatch(self.isas, Prepare { finisher: self, column, columns })
+    }
+
+    /// Finishes a tile of sums of prepared columns, `width` from row to row, and stores it at rows of the output. `row_sums`
+    /// are the sums of the tile's rows of A, and only needed if columns have zero points.
     ///
     /// # Safety
     /// The tile lies in the output, and nobody else uses it at the time.
     pub(crate) unsafe fn finish(
         &self,
+        prepared: &Prepared,
         sums: &Sums,
         width: usize,
         row_sums: &[i32],
         (row, rows): (usize, usize),
-        (column, columns): (usize, usize),
     ) {
-        let finish = FinishTile { finisher: self, sums, width, row_sums, row, rows, column, columns };
-        dispatch(self.isas, finish);
+        dispatch(self.isas, FinishTile { finisher: self, prepared, sums, width, row_sums, row, rows });
     }
+}
 
-    /// A part of a row of the output.
-    ///
-    /// # Safety
-    /// The part lies in the output, which is of type `T`, and nobody else uses it at the time.
-    #[expect(clippy::mut_from_ref, reason = "the output is behind a pointer; the caller owns the part")]
-    unsafe fn part<T>(&self, start: *mut T, row: usize, column: usize, columns: usize) -> &mut [T] {
-        // SAFETY: as promised by the caller.
-        unsafe { std::slice::from_raw_parts_mut(start.add(row * self.stride + column), columns) }
+/// What the columns of a tile need.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    column: usize,
+    columns: usize,
+    /// What is added to the sums.
+    added: [i32; MOST_COLUMNS],
+    /// The columns' zero points.
+    zeros: [i32; MOST_COLUMNS],
+    scale: [f32; MOST_COLUMNS],
+    bias: [f32; MOST_COLUMNS],
+}
+
+struct Prepare<'a> {
+    finisher: &'a Finisher<'a>,
+    column: usize,
+    columns: usize,
+}
+
+impl Loop for Prepare<'_> {
+    type Output = Prepared;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> Prepared {
+        let Self { finisher, column, columns } = self;
+        let mut prepared = Prepared {
+            column,
+            columns,
+            added: [0; MOST_COLUMNS],
+            zeros: spread(finisher.columns.zero_points, 0, column, columns),
+            scale: [0.0; MOST_COLUMNS],
+            bias: [0.0; MOST_COLUMNS],
+        };
+        if !finisher.epilogue.bias.is_empty() {
+            prepared.added[..columns].copy_from_slice(&finisher.epilogue.bias[column..column + columns]);
+        }
+        if finisher.columns.a_zero_point != 0 {
+            let column_sums = &finisher.columns.column_sums[column..column + columns];
+            for (added, &sum) in prepared.added.iter_mut().zip(column_sums) {
+                *added = added.wrapping_sub(finisher.columns.a_zero_point.wrapping_mul(sum));
+            }
+        }
+        match finisher.epilogue.stage {
+            Stage::Raw => {}
+            Stage::Float { factor, scale, bias, .. } => {
+                prepared.scale = spread(scale, 0.0, column, columns).map(|scale| scale * factor);
+                prepared.bias = spread(bias, 0.0, column, columns);
+            }
+            Stage::Quantized { multiplier, .. } => prepared.scale = spread(multiplier, 0.0, column, columns),
+        }
+        prepared
     }
 }
 
 struct FinishTile<'a> {
     finisher: &'a Finisher<'a>,
+    prepared: &'a Prepared,
     sums: &'a Sums,
     width: usize,
     row_sums: &'a [i32],
     row: usize,
     rows: usize,
-    column: usize,
-    columns: usize,
 }
-
-/// Elements finished at a time.
-const LANES: usize = 16;
 
 /// A slice's entries for the tile's columns; one entry stands for all, none for `missing`.
 #[inline(always)]
@@ -198,54 +242,90 @@ fn spread<T: Copy>(entries: &[T], missing: T, column: usize, columns: usize) -> 
 /// Adding and subtracting this rounds a small number to an integer, halves to even.
 const ROUNDING: f32 = 12582912.0;
 
+/// What makes an element of a sum, for the columns of one tile.
+trait Finish {
+    type Element: Copy + Default;
+    /// The elements of `L` sums from column `first` of the tile on.
+    fn finish<const L: usize>(&self, sums: [i32; L], first: usize) -> [Self::Element; L];
+}
+
+/// `L` entries from `first` on: their number is known to the compiler, which so makes vectors of them.
+#[inline(always)]
+fn chunk<T: Copy + Default, const L: usize>(entries: &[T; MOST_COLUMNS], first: usize) -> [T; L] {
+    entries[first..].first_chunk::<L>().copied().unwrap_or([T::default(); L])
+}
+
+struct Raw;
+
+impl Finish for Raw {
+    type Element = i32;
+    #[inline(always)]
+    fn finish<const L: usize>(&self, sums: [i32; L], _: usize) -> [i32; L] {
+        sums
+    }
+}
+
+struct Float<'a> {
+    scale: &'a [f32; MOST_COLUMNS],
+    bias: &'a [f32; MOST_COLUMNS],
+    min: f32,
+    max: f32,
+}
+
+impl Finish for Float<'_> {
+    type Element = f32;
+    #[inline(always)]
+    fn finish<const L: usize>(&self, sums: [i32; L], first: usize) -> [f32; L] {
+        let (scale, bias) = (chunk::<_, L>(self.scale, first), chunk::<_, L>(self.bias, first));
+        let mut finished = [0.0; L];
+        for lane in 0..L {
+            let value = sums[lane] as f32 * scale[lane] + bias[lane];
+            let value = if value < self.min { self.min } else { value };
+            finished[lane] = if value > self.max { self.max } else { value };
+        }
+        finished
+    }
+}
+
+struct Quantize<'a> {
+    multiplier: &'a [f32; MOST_COLUMNS],
+    low: f32,
+    high: f32,
+    /// The zero point, and what the rounding leaves in the bits.
+    shift: i32,
+}
+
+impl Finish for Quantize<'_> {
+    type Element = u8;
+    #[inline(always)]
+    fn finish<const L: usize>(&self, sums: [i32; L], first: usize) -> [u8; L] {
+        let multiplier = chunk::<_, L>(self.multiplier, first);
+        let mut finished = [0; L];
+        for lane in 0..L {
+            let value = sums[lane] as f32 * multiplier[lane];
+            let value = if value > self.low { value } else { self.low };
+            let value = if value < self.high { value } else { self.high };
+            finished[lane] = ((value + ROUNDING).to_bits() as i32).wrapping_add(self.shift) as u8;
+        }
+        finished
+    }
+}
+
 impl Loop for FinishTile<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Self { finisher, column, columns, .. } = self;
-        let zero_points = finisher.columns.zero_points;
-        // What is added to all sums of a column.
-        let mut added = if finisher.epilogue.bias.is_empty() {
-            [0; MOST_COLUMNS]
-        } else {
-            let mut all = [0; MOST_COLUMNS];
-            all[..columns].copy_from_slice(&finisher.epilogue.bias[column..column + columns]);
-            all
-        };
-        let column_sums = &finisher.columns.column_sums[column..column + columns];
-        for (added, &sum) in added.iter_mut().zip(column_sums) {
-            *added = added.wrapping_sub(finisher.columns.a_zero_point.wrapping_mul(sum));
-        }
-        let mut zeros = [0; MOST_COLUMNS];
-        if !zero_points.is_empty() {
-            zeros[..columns].copy_from_slice(&zero_points[column..column + columns]);
-        }
-        match (finisher.epilogue.stage, finisher.target) {
-            (Stage::Raw, Target::I32(start)) => self.rows(&added, &zeros, start, |sum, _| sum),
-            (Stage::Float { factor, scale, bias, min, max }, Target::F32(start)) => {
-                let mut scale = spread(scale, 0.0, column, columns);
-                scale.iter_mut().for_each(|scale| *scale *= factor);
-                let mut all = [0.0; MOST_COLUMNS];
-                if !bias.is_empty() {
-                    all[..columns].copy_from_slice(&bias[column..column + columns]);
-                }
-                self.rows(&added, &zeros, start, |sum, lane| {
-                    let value = sum as f32 * scale[lane] + all[lane];
-                    let value = if value < min { min } else { value };
-                    if value > max { max } else { value }
-                });
+        let Prepared { scale, bias, .. } = self.prepared;
+        match (self.finisher.epilogue.stage, self.finisher.target) {
+            (Stage::Raw, Target::I32(start)) => self.rows(start, &Raw),
+            (Stage::Float { min, max, .. }, Target::F32(start)) => {
+                self.rows(start, &Float { scale, bias, min, max })
             }
-            (Stage::Quantized { multiplier, zero_point, min, max }, Target::Bytes(start)) => {
-                let multiplier = spread(multiplier, 0.0, column, columns);
+            (Stage::Quantized { zero_point, min, max, .. }, Target::Bytes(start)) => {
                 let (low, high) = ((min - zero_point) as f32, (max - zero_point) as f32);
                 let shift = zero_point.wrapping_sub(ROUNDING.to_bits() as i32);
-                self.rows(&added, &zeros, start, |sum, lane| {
-                    let value = sum as f32 * multiplier[lane];
-                    let value = if value > low { value } else { low };
-                    let value = if value < high { value } else { high };
-                    ((value + ROUNDING).to_bits() as i32).wrapping_add(shift) as u8
-                });
+                self.rows(start, &Quantize { multiplier: scale, low, high, shift });
             }
             // `new` refuses other pairs.
             _ => {}
@@ -255,44 +335,69 @@ impl Loop for FinishTile<'_> {
 
 impl FinishTile<'_> {
     #[inline(always)]
-    fn rows<T: Copy + Default>(
-        &self,
-        added: &[i32; MOST_COLUMNS],
-        zeros: &[i32; MOST_COLUMNS],
-        start: *mut T,
-        finish: impl Fn(i32, usize) -> T,
-    ) {
-        let has_zeros = !self.finisher.columns.zero_points.is_empty();
-        for row in 0..self.rows {
-            // SAFETY: the caller of `Finisher::finish` owns the tile, and one part of it is in use at a time.
-            let y = unsafe { self.finisher.part(start, self.row + row, self.column, self.columns) };
-            let sums = &self.sums.0[row * self.width..(row + 1) * self.width];
-            let row_sum = if has_zeros { self.row_sums[row] } else { 0 };
-            for (block, y) in y.chunks_mut(LANES).enumerate() {
-                let first = block * LANES;
-                let mut finished = [T::default(); LANES];
-                if let Some(sums) = sums[first..].first_chunk::<LANES>() {
-                    for lane in 0..LANES {
-                        let column = first + lane;
-                        let mut sum = sums[lane].wrapping_add(added[column]);
-                        if has_zeros {
-                            sum = sum.wrapping_sub(zeros[column].wrapping_mul(row_sum));
-                        }
-                        finished[lane] = finish(sum, column);
-                    }
-                } else {
-                    for (lane, sum) in sums[first..].iter().enumerate().take(LANES) {
-                        let column = first + lane;
-                        let sum = sum.wrapping_add(added[column]);
-                        finished[lane] =
-                            finish(sum.wrapping_sub(zeros[column].wrapping_mul(row_sum)), column);
-                    }
+    fn rows<F: Finish>(&self, start: *mut F::Element, finish: &F) {
+        if !self.finisher.columns.zero_points.is_empty() {
+            self.chunks::<F, 8, true>(start, finish);
+        } else if self.width.is_multiple_of(16) {
+            self.chunks::<F, 16, false>(start, finish);
+        } else {
+            self.chunks::<F, 8, false>(start, finish);
+        }
+    }
+
+    /// Finishes `L` columns at a time. Sums beyond the tile's width are those of other rows, and not stored.
+    #[inline(always)]
+    fn chunks<F: Finish, const L: usize, const HAS_ZEROS: bool>(&self, start: *mut F::Element, finish: &F) {
+        let prepared = self.prepared;
+        for first in (0..prepared.columns).step_by(L) {
+            let (added, zeros) =
+                (chunk::<_, L>(&prepared.added, first), chunk::<_, L>(&prepared.zeros, first));
+            let columns = L.min(prepared.columns - first);
+            let tile = (first, &added, &zeros);
+            if columns == L {
+                for row in 0..self.rows {
+                    let finished = self.finished::<F, L, HAS_ZEROS>(row, tile, finish);
+                    // SAFETY: the caller owns the tile, which has `L` columns from here on.
+                    unsafe {
+                        self.place(start, row, first).cast::<[F::Element; L]>().write_unaligned(finished)
+                    };
                 }
-                match y.first_chunk_mut::<LANES>() {
-                    Some(y) => *y = finished,
-                    None => y.copy_from_slice(&finished[..y.len()]),
+            } else {
+                for row in 0..self.rows {
+                    let finished = self.finished::<F, L, HAS_ZEROS>(row, tile, finish);
+                    // SAFETY: the caller owns the tile, which has this many columns from here on.
+                    unsafe {
+                        self.place(start, row, first).copy_from_nonoverlapping(finished.as_ptr(), columns)
+                    };
                 }
             }
         }
+    }
+    /// The elements of a row from column `first` of the tile on.
+    #[inline(always)]
+    fn finished<F: Finish, const L: usize, const HAS_ZEROS: bool>(
+        &self,
+        row: usize,
+        (first, added, zeros): (usize, &[i32; L], &[i32; L]),
+        finish: &F,
+    ) -> [F::Element; L] {
+        let sums = self.sums.0[row * self.width + first..].first_chunk::<L>();
+        let mut sums = sums.copied().unwrap_or([0; L]);
+        for lane in 0..L {
+            sums[lane] = sums[lane].wrapping_add(added[lane]);
+        }
+        if HAS_ZEROS {
+            let row_sum = self.row_sums[row];
+            for lane in 0..L {
+                sums[lane] = sums[lane].wrapping_sub(zeros[lane].wrapping_mul(row_sum));
+            }
+        }
+        finish.finish(sums, first)
+    }
+
+    /// Where an element of the tile is stored.
+    #[inline(always)]
+    fn place<T>(&self, start: *mut T, row: usize, column: usize) -> *mut T {
+        start.wrapping_add((self.row + row) * self.finisher.stride + self.prepared.column + column)
     }
 }

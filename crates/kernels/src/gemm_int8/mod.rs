@@ -252,6 +252,7 @@ pub fn gemm_int8(
                 *pointer = shared.0.wrapping_add((first + index) * a_row_stride);
             }
         },
+        end: a.as_ptr_range().end,
         row_sums: &|row| i32::from_ne_bytes(row_sums[row]),
         finisher: &finisher,
     };

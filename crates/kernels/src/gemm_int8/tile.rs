@@ -14,9 +14,9 @@ pub(crate) const MOST_ROWS: usize = 14;
 /// Columns of the widest panel of any kernel.
 pub(crate) const MOST_COLUMNS: usize = 32;
 
-/// The sums of one tile, row by row, as wide as the tile's panel.
+/// The sums of one tile, row by row, as wide as the tile's panel; a few more may be read beyond the last row.
 #[repr(align(64))]
-pub(crate) struct Sums(pub(crate) [i32; MOST_ROWS * MOST_COLUMNS]);
+pub(crate) struct Sums(pub(crate) [i32; MOST_ROWS * MOST_COLUMNS + 16]);
 
 /// The arguments of a tile kernel of `R` rows and `NV` vectors.
 #[derive(Clone, Copy, Debug)]
