@@ -288,6 +288,7 @@ impl Operator for Pool {
         let line = Pool { kernel: vec![2], strides: vec![2], pads: Vec::new(), ..average.clone() };
         let volume = Pool { kernel: vec![2, 2, 2], strides: Vec::new(), pads: Vec::new(), ..max.clone() };
         let norm = Pool { kind: PoolKind::Lp { p: 2 }, ..max.clone() };
+        let long = Pool { kernel: vec![7, 3], pads: Vec::new(), ceil_mode: true, ..average.clone() };
         let mut cases = vec![
             case("maximum 3x3 stride 2", &max, &[1, 3, 9, 10]),
             case("maximum with indices", &max, &[2, 3, 6, 7]).with_outputs(2),
@@ -297,6 +298,7 @@ impl Operator for Pool {
             case("maximum of volumes", &volume, &[1, 2, 4, 3, 5]),
             case("average without padding", &average, &[1, 3, 9, 10]),
             case("average with padding", &counted, &[1, 3, 9, 10]),
+            case("average, ceiling, too long", &long, &[1, 2, 6, 5]),
             case("average, padding and ceiling", &Pool { ceil_mode: true, ..counted }, &[1, 2, 8, 7]),
             case("average, same", &same, &[1, 2, 7, 6]),
             case("average of sequences", &line, &[2, 3, 9]),

@@ -111,7 +111,10 @@ impl Axis {
     /// Number of windows over `len` elements.
     pub fn output(&self, len: usize, ceil: bool) -> usize {
         let padded = len.saturating_add(self.begin).saturating_add(self.end);
-        let Some(room) = padded.checked_sub(self.extent()) else { return 0 };
+        let Some(room) = padded.checked_sub(self.extent()) else {
+            // Rounded up, a window that begins within the elements counts although its end does not fit.
+            return usize::from(ceil && len > 0 && self.extent() - padded < self.stride);
+        };
         if !ceil {
             return (room / self.stride).saturating_add(1);
         }
@@ -198,5 +201,11 @@ mod tests {
     fn a_pooling_window_may_not_begin_in_the_padding() {
         let axis = Axis { kernel: 2, stride: 2, dilation: 1, begin: 1, end: 1 };
         assert_eq!(axis.output(3, true), 2);
+    }
+
+    #[test]
+    fn rounding_up_counts_a_window_that_is_a_little_too_long() {
+        let axis = Axis { kernel: 4, stride: 2, dilation: 2, begin: 0, end: 0 };
+        assert_eq!((axis.output(6, true), axis.output(6, false), axis.output(5, true)), (1, 0, 0));
     }
 }
