@@ -88,23 +88,118 @@ impl QuadWeights {
         let quads = kernel_h * kernel_w.div_ceil(QUAD) * QUAD_BYTES;
         let interleaved = &self.interleaved.as_slice()[block * quads..(block + 1) * quads];
         let shape = line.shape;
+        let zero = line.zero_point + if line.is_signed { 128 } else { 0 };
         let mut before: Option<(Range<usize>, Correction)> = None;
-        for (index, out_x) in pixels.enumerate() {
+        let mut out_x = pixels.start;
+        while out_x < pixels.end {
             let columns = line.columns(out_x);
             let correction = match &before {
                 Some((same, correction)) if *same == columns => *correction,
-                _ => {
-                    let zero = line.zero_point + if line.is_signed { 128 } else { 0 };
-                    // SAFETY: `pack` found the instructions to be available.
-                    unsafe { correction(taps, shape.kernel_w, &line.rows, &columns, zero) }
-                }
+                // SAFETY: `pack` found the instructions to be available.
+                _ => unsafe { correction(taps, shape.kernel_w, &line.rows, &columns, zero) },
             };
-            let [first, second] = &mut *sums;
-            let row = index * MOST_COLUMNS..(index + 1) * MOST_COLUMNS;
-            let halves = [&mut first.0[row.clone()], &mut second.0[row]];
-            // SAFETY: `pack` found the instructions to be available.
-            unsafe { pixel(line, (taps, interleaved), out_x, &columns, channels, correction, halves) };
+            let row = (out_x - pixels.start) * MOST_COLUMNS;
+            let interior = line.interior.end.min(pixels.end);
+            let is_interior = line.interior.contains(&out_x) && matches!(shape.kernel_w, 3 | 5);
+            let run = if is_interior { Run::new(line, out_x, interior - out_x, channels) } else { None };
+            if let Some(run) = run {
+                let halves = sums.each_mut().map(|half| &mut half.0[row..]);
+                // SAFETY: `pack` found the instructions to be available, `Run::new` that the pixels lie in the input.
+                unsafe {
+                    match (shape.kernel_w, line.is_signed) {
+                        (3, false) => run.sums::<3, false>(interleaved, correction, halves),
+                        (3, true) => run.sums::<3, true>(interleaved, correction, halves),
+                        (_, false) => run.sums::<5, false>(interleaved, correction, halves),
+                        (_, true) => run.sums::<5, true>(interleaved, correction, halves),
+                    }
+                }
+                out_x = interior;
+            } else {
+                let halves = sums.each_mut().map(|half| &mut half.0[row..row + MOST_COLUMNS]);
+                // SAFETY: `pack` found the instructions to be available.
+                unsafe { pixel(line, (taps, interleaved), out_x, &columns, channels, correction, halves) };
+                out_x += 1;
+            }
             before = Some((columns, correction));
+        }
+    }
+}
+
+/// Neighbouring pixels all of whose columns of the kernel are inside of the image.
+struct Run {
+    /// The first pixel's first tap.
+    start: *const u8,
+    /// From one row of the kernel to the next.
+    row_step: usize,
+    /// From one column of the kernel to the next.
+    column_step: usize,
+    /// From one pixel to the next.
+    pixel_step: usize,
+    first_row: usize,
+    rows: usize,
+    pixels: usize,
+    mask: u64,
+}
+
+impl Run {
+    /// `None` if there is nothing to add up; panics if the pixels do not lie in the input.
+    fn new(line: &Line<'_>, out_x: usize, pixels: usize, channels: usize) -> Option<Self> {
+        if line.rows.is_empty() || pixels == 0 {
+            return None;
+        }
+        let start = line.place(out_x, line.rows.start, 0);
+        let end = line.place(out_x + pixels - 1, line.rows.end - 1, line.shape.kernel_w - 1) + channels;
+        Some(Self {
+            start: line.x[start..end].as_ptr(),
+            row_step: line.shape.dilation_h * line.shape.in_w * line.pitch,
+            column_step: line.shape.dilation_w * line.pitch,
+            pixel_step: line.shape.stride_w * line.pitch,
+            first_row: line.rows.start,
+            rows: line.rows.len(),
+            pixels,
+            mask: if channels >= BLOCK { u64::MAX } else { (1 << channels) - 1 },
+        })
+    }
+
+    /// Writes the sums of all pixels, a row of [`MOST_COLUMNS`] each in either half.
+    ///
+    /// # Safety
+    /// The taps lie in the input, and the kernel is `WIDTH` wide.
+    #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+    unsafe fn sums<const WIDTH: usize, const IS_SIGNED: bool>(
+        &self,
+        interleaved: &[i8],
+        correction: Correction,
+        halves: [&mut [i32]; 2],
+    ) {
+        let flip = _mm512_set1_epi8(i8::MIN);
+        let quads = const { WIDTH.div_ceil(QUAD) };
+        let weights = &interleaved[self.first_row * quads * QUAD_BYTES..][..self.rows * quads * QUAD_BYTES];
+        let [first, second] = halves.map(|half| half.as_chunks_mut::<MOST_COLUMNS>().0);
+        for (pixel, (first, second)) in first.iter_mut().zip(second).take(self.pixels).enumerate() {
+            let mut sums = correction;
+            let mut from = self.start.wrapping_add(pixel * self.pixel_step);
+            for row in weights.chunks_exact(quads * QUAD_BYTES) {
+                for (quad, weights) in row.chunks_exact(QUAD_BYTES).enumerate() {
+                    let mut x = [_mm512_setzero_si512(); QUAD];
+                    for (tap, x) in x.iter_mut().enumerate() {
+                        let column = quad * QUAD + tap;
+                        if column < WIDTH {
+                            let from = from.wrapping_add(column * self.column_step);
+                            // SAFETY: the mask selects bytes of the channels, which lie in the input.
+                            *x = unsafe { _mm512_maskz_loadu_epi8(self.mask, from.cast()) };
+                            if IS_SIGNED {
+                                *x = _mm512_xor_si512(*x, flip);
+                            }
+                        }
+                    }
+                    for ((sum, x), weights) in sums.iter_mut().zip(interleave(x)).zip(load(weights)) {
+                        *sum = _mm512_dpbusd_epi32(*sum, x, weights);
+                    }
+                }
+                from = from.wrapping_add(self.row_step);
+            }
+            store_pixel(sums, first, second);
         }
     }
 }
@@ -221,7 +316,17 @@ fn pixel(
             }
         }
     }
-    let [first, second] = halves.map(|half| half.as_chunks_mut::<4>().0);
+    let [first, second] = halves;
+    if let (Some(first), Some(second)) = (first.first_chunk_mut(), second.first_chunk_mut()) {
+        store_pixel(sums, first, second);
+    }
+}
+
+/// Writes sums in the order of the channels.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn store_pixel(sums: [__m512i; 4], first: &mut [i32; MOST_COLUMNS], second: &mut [i32; MOST_COLUMNS]) {
+    let (first, second) = (first.as_chunks_mut::<4>().0, second.as_chunks_mut::<4>().0);
     for (vector, &sum) in sums.iter().enumerate() {
         store_quarter(_mm512_extracti32x4_epi32::<0>(sum), &mut first[vector]);
         store_quarter(_mm512_extracti32x4_epi32::<1>(sum), &mut first[4 + vector]);
