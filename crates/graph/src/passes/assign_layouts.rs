@@ -13,14 +13,16 @@ use crate::{Graph, GraphError};
 mod apply;
 mod choose;
 mod roles;
+mod unite;
 
 pub(super) fn run(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize, GraphError> {
     let Some(preference) = context.layout else { return Ok(0) };
     let roles = roles::Roles::new(graph, preference)?;
     let labels = choose::choose(graph, &roles);
     let converted = apply::apply(graph, &roles, &labels);
+    let united = unite::unite(graph, &roles);
     remove_dead_code::sweep(graph);
-    Ok(converted)
+    Ok(converted - united)
 }
 
 #[cfg(test)]
@@ -105,6 +107,34 @@ mod tests {
           join: float32[1,2,6] @channels-last = Reshape(conv, c2 int64[3] {1, 2, 6}) allowzero=0
           out: float32[1,6,2] = Transpose(join) perm=[0, 2, 1]
           output out
+        ");
+    }
+
+    #[test]
+    fn channels_are_divided_where_they_lie() {
+        let mut b = Build::new();
+        let x = b.input("x", &[1, 2, 3, 2]);
+        let w = b.weights(&[6, 2, 1, 1]);
+        let heads = b.ints(&[1, 2, 3, 3, 2]);
+        let joined = b.ints(&[1, 2, 3, 6]);
+        let y = b.node("conv", conv(), &[x, w]);
+        let first = b.node("first", Reshape { allow_zero: false }, &[y, heads]);
+        let first = b.node("heads", Transpose { perm: vec![0, 1, 3, 4, 2] }, &[first]);
+        let second = b.node("second", Reshape { allow_zero: false }, &[y, joined]);
+        let second = b.node("pixels", Transpose { perm: vec![0, 3, 1, 2] }, &[second]);
+        let graph = b.finish(&[first, second]);
+        insta::assert_snapshot!(laid_out(&graph), @r"
+        graph test
+          input x: float32[1,2,3,2]
+          x@channels-last: float32[1,2,3,2] @channels-last = ConvertLayout(x)
+          conv: float32[1,6,3,2] @channels-last = Conv(x@channels-last, c1 float32[6,2,1,1] {0.8165615, 0.9957817, 1.2210027, ..}) auto_pad=NOTSET, group=1
+          first_renamed: float32[1,3,2,6] = Transpose(conv) perm=[0, 2, 3, 1]
+          first_parts: float32[1,3,2,2,3] = Reshape(first_renamed, first_parts_shape int64[5] {1, 3, 2, 2, 3}) allowzero=0 // first
+          heads: float32[1,2,3,2,3] = Transpose(first_parts) perm=[0, 3, 1, 2, 4]
+          second_renamed: float32[1,3,2,6] = Transpose(conv) perm=[0, 2, 3, 1]
+          second_parts: float32[1,6,2,3] = Reshape(second_renamed, second_parts_shape int64[4] {1, 6, 2, 3}) allowzero=0 // second
+          output heads
+          output pixels = second_parts
         ");
     }
 
