@@ -36,7 +36,7 @@ impl Step {
         let this = std::env::current_exe()?;
         let (program, arguments): (&Path, &[&str]) = match self {
             Self::Tidy => (&this, &["tidy"]),
-            Self::Fmt => (cargo, &["fmt", "--all", "--check"]),
+            Self::Fmt => (&this, &["fmt", "--check"]),
             Self::Clippy => {
                 (cargo, &["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"])
             }

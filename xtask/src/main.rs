@@ -1,10 +1,11 @@
-//! Development tasks: `cargo xtask tidy|ci|test|figures|generate|models`.
+//! Development tasks: `cargo xtask tidy|fmt|ci|test|figures|generate|models`.
 //!
 //! Contract: every task exits 0 when all is well and 1 otherwise, works from any folder of the workspace, and writes only
 //! below `target/` (`generate` also rewrites the generated pages).
 
 mod ci;
 mod figures;
+mod format;
 mod generate;
 mod prepare;
 mod process;
@@ -29,6 +30,12 @@ struct Arguments {
 enum Task {
     /// Hold the workspace to its rules: levels of crates, code map, file lengths, comments, unsafe budget.
     Tidy,
+    /// Format every source file, also those that `cargo fmt` does not find.
+    Fmt {
+        /// Only say what is not formatted.
+        #[arg(long)]
+        check: bool,
+    },
     /// Run the checks of a submission, one line each: tidy, fmt, clippy, test, doc.
     Ci {
         /// Only these steps.
@@ -51,6 +58,7 @@ enum Task {
 fn main() -> ExitCode {
     let done = Workspace::find().and_then(|workspace| match Arguments::parse().task {
         Task::Tidy => tidy::run(&workspace),
+        Task::Fmt { check } => format::run(&workspace, check),
         Task::Ci { steps } => ci::run(&workspace, &steps),
         Task::Test(arguments) => test::run(&workspace, &arguments),
         Task::Figures(arguments) => figures::run(&workspace, &arguments),

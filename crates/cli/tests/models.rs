@@ -253,4 +253,5 @@ fn fallbacks_can_be_refused() {
     let call = armet(folder.path(), words("run rnet.onnx --input random --backend reference --no-fallback"));
     assert_eq!((call.code, call.out.as_str()), (2, ""), "{call:?}");
     assert!(call.err.contains("no backend takes node "), "{call:?}");
+    assert!(call.err.contains("only the reference was asked for"), "{call:?}");
 }

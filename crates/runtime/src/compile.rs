@@ -365,11 +365,13 @@ impl Planner {
                 (backend, kernel, StepKind::Kernel(compiled), scratch)
             }
             None => {
-                let reasons = refused
-                    .iter()
-                    .map(|r| format!("{}: {}", r.backend, r.reason))
-                    .collect::<Vec<_>>()
-                    .join("; ");
+                let reasons = if refused.is_empty() {
+                    "only the reference was asked for".to_owned()
+                } else {
+                    let reasons: Vec<_> =
+                        refused.iter().map(|r| format!("{}: {}", r.backend, r.reason)).collect();
+                    reasons.join("; ")
+                };
                 let plain = node
                     .inputs
                     .iter()

@@ -11,8 +11,5 @@ mod inputs;
 mod network;
 mod report;
 
-/// Version with the commit it was built from, when that is known.
-pub(crate) const VERSION: &str = match option_env!("ARMET_COMMIT") {
-    Some(commit) => commit,
-    None => env!("CARGO_PKG_VERSION"),
-};
+/// Version, with the commit it was built from where that is known.
+pub(crate) const VERSION: &str = env!("ARMET_VERSION");

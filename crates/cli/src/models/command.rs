@@ -24,7 +24,7 @@ pub(crate) struct ModelsArguments {
 enum Action {
     /// Show every model and medium that `fetch` can bring.
     List {
-        /// Print one JSON array.
+        /// Print one JSON object.
         #[arg(long)]
         json: bool,
     },
@@ -57,7 +57,7 @@ pub(crate) fn run(
 ) -> io::Result<u8> {
     match &arguments.action {
         Action::List { json: true } => {
-            serde_json::to_writer_pretty(&mut *out, list())?;
+            serde_json::to_writer_pretty(&mut *out, &json!({ "models": list() }))?;
             writeln!(out)?;
             Ok(0)
         }

@@ -80,8 +80,13 @@ impl Operator for BatchNormalization {
             let channels = shape.get(1).copied().unwrap_or(1);
             let x = numbers.tensor(element, shape);
             let mut statistics = |low, high| numbers.floats([channels], low, high);
-            let inputs: [Tensor; 5] =
-                [x, statistics(-2.0, 2.0), statistics(-1.0, 1.0), statistics(-1.0, 1.0), statistics(0.1, 3.0)];
+            let inputs: [Tensor; 5] = [
+                x,
+                statistics(-2.0, 2.0),
+                statistics(-1.0, 1.0),
+                statistics(-1.0, 1.0),
+                statistics(0.1, 3.0),
+            ];
             Case::new(name, BatchNormalization { epsilon }, inputs).with_constants(&[1, 2, 3, 4])
         };
         vec![
@@ -91,7 +96,8 @@ impl Operator for BatchNormalization {
             case("volumes", 1e-5, ElementType::F32, &[1, 4, 2, 3, 5]),
             case("one vector", 1e-5, ElementType::F32, &[6]),
             case("empty", 1e-5, ElementType::F32, &[0, 3, 2]),
-            case("float16 data", 1e-5, ElementType::F16, &[1, 3, 4, 4]).with_tolerance(Tolerance::Relative(1e-2)),
+            case("float16 data", 1e-5, ElementType::F16, &[1, 3, 4, 4])
+                .with_tolerance(Tolerance::Relative(1e-2)),
         ]
     }
 }

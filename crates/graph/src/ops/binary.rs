@@ -7,8 +7,8 @@ use super::numbers;
 use super::support::{broadcast, typing};
 use crate::evaluate::tensor;
 use crate::{
-    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator,
-    Tolerance, Value, ValueType,
+    Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, Tolerance, Value,
+    ValueType,
 };
 
 /// A function of two numbers, applied with NumPy broadcasting.
@@ -22,10 +22,31 @@ pub struct Binary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is ONNX's operator of its name")]
 pub enum BinaryKind {
-    Add, Sub, Mul, Div, Pow, Min, Max, PRelu, And, Or, Xor, BitwiseAnd, BitwiseOr, BitwiseXor, BitShiftLeft, BitShiftRight,
-    Equal, Less, Greater, LessOrEqual, GreaterOrEqual,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Pow,
+    Min,
+    Max,
+    PRelu,
+    And,
+    Or,
+    Xor,
+    BitwiseAnd,
+    BitwiseOr,
+    BitwiseXor,
+    BitShiftLeft,
+    BitShiftRight,
+    Equal,
+    Less,
+    Greater,
+    LessOrEqual,
+    GreaterOrEqual,
     /// Remainder; `fmod` takes the dividend's sign, otherwise the divisor's.
-    Mod { fmod: bool },
+    Mod {
+        fmod: bool,
+    },
 }
 
 impl BinaryKind {
@@ -85,10 +106,7 @@ impl BinaryKind {
 
     /// Whether results are truth values.
     pub const fn is_comparison(self) -> bool {
-        matches!(
-            self,
-            Self::Equal | Self::Less | Self::Greater | Self::LessOrEqual | Self::GreaterOrEqual
-        )
+        matches!(self, Self::Equal | Self::Less | Self::Greater | Self::LessOrEqual | Self::GreaterOrEqual)
     }
 
     /// The function itself. Functions that give truth values give 0 and 1.
@@ -101,9 +119,27 @@ impl BinaryKind {
             Self::Div => a / b,
             Self::Pow => a.powf(b),
             // NaN wins, as in NumPy.
-            Self::Min => if a.is_nan() || a < b { a } else { b },
-            Self::Max => if a.is_nan() || a > b { a } else { b },
-            Self::PRelu => if a < 0.0 { a * b } else { a },
+            Self::Min => {
+                if a.is_nan() || a < b {
+                    a
+                } else {
+                    b
+                }
+            }
+            Self::Max => {
+                if a.is_nan() || a > b {
+                    a
+                } else {
+                    b
+                }
+            }
+            Self::PRelu => {
+                if a < 0.0 {
+                    a * b
+                } else {
+                    a
+                }
+            }
             Self::And => flag(a != 0.0 && b != 0.0),
             Self::Or => flag(a != 0.0 || b != 0.0),
             Self::Xor => flag((a != 0.0) != (b != 0.0)),
@@ -138,7 +174,13 @@ impl BinaryKind {
             Self::Pow => power(a, b),
             Self::Min => a.min(b),
             Self::Max => a.max(b),
-            Self::PRelu => if a < 0 { a.wrapping_mul(b) } else { a },
+            Self::PRelu => {
+                if a < 0 {
+                    a.wrapping_mul(b)
+                } else {
+                    a
+                }
+            }
             Self::And => i128::from(a != 0 && b != 0),
             Self::Or => i128::from(a != 0 || b != 0),
             Self::Xor => i128::from((a != 0) != (b != 0)),
@@ -195,7 +237,13 @@ fn power(base: i128, exponent: i128) -> i128 {
     if exponent < 0 {
         return match base {
             1 => 1,
-            -1 => if exponent % 2 == 0 { 1 } else { -1 },
+            -1 => {
+                if exponent % 2 == 0 {
+                    1
+                } else {
+                    -1
+                }
+            }
             _ => 0,
         };
     }
@@ -301,7 +349,9 @@ impl Operator for Binary {
                 BinaryKind::Mod { fmod: false } => {
                     [numbers.ints::<i64>([2, 9], -99, 99), numbers.ints::<i64>([2, 1], 1, 7)]
                 }
-                BinaryKind::Pow => [numbers.floats([2, 3, 7], 0.1, 3.0), numbers.floats([2, 3, 7], -2.0, 2.0)],
+                BinaryKind::Pow => {
+                    [numbers.floats([2, 3, 7], 0.1, 3.0), numbers.floats([2, 3, 7], -2.0, 2.0)]
+                }
                 BinaryKind::Div | BinaryKind::Mod { fmod: true } => {
                     [numbers.floats([2, 3, 7], -5.0, 5.0), numbers.floats([2, 3, 7], 0.5, 2.0)]
                 }
@@ -310,7 +360,8 @@ impl Operator for Binary {
                 }
                 _ => [numbers.floats([2, 3, 7], -3.0, 3.0), numbers.floats([2, 3, 7], -3.0, 3.0)],
             };
-            let tolerance = if inputs[0].element().is_float() { Tolerance::Relative(1e-5) } else { Tolerance::Exact };
+            let tolerance =
+                if inputs[0].element().is_float() { Tolerance::Relative(1e-5) } else { Tolerance::Exact };
             cases.push(Case::new(label, op, inputs).with_tolerance(tolerance));
         }
         let mut case = |name: &str, kind: BinaryKind, a: Tensor, b: Tensor| {
@@ -329,7 +380,12 @@ impl Operator for Binary {
         case("Add int64", BinaryKind::Add, i(&[2, 3]), i(&[3]));
         case("Mul int64", BinaryKind::Mul, i(&[2, 3]), i(&[]));
         case("Pow int64", BinaryKind::Pow, i(&[2, 3]), i(&[2, 3]));
-        case("Div int32 truncates", BinaryKind::Div, Tensor::vector(&[7i32, -7, 7, -7]), Tensor::vector(&[2i32, 2, -2, -2]));
+        case(
+            "Div int32 truncates",
+            BinaryKind::Div,
+            Tensor::vector(&[7i32, -7, 7, -7]),
+            Tensor::vector(&[2i32, 2, -2, -2]),
+        );
         let squares = Tensor::vector(&[2i64]);
         case("Pow of a float by an int64", BinaryKind::Pow, numbers.floats([3, 4], -3.0, 3.0), squares);
         let (a, b) = (numbers.tensor(ElementType::F16, [3, 5]), numbers.tensor(ElementType::F16, [5]));

@@ -58,11 +58,8 @@ fn to_strings(x: &Tensor) -> Result<Vec<String>, EvaluateError> {
 fn from_strings(x: &Tensor, to: ElementType) -> Result<Tensor, EvaluateError> {
     if to.is_integer() {
         // Integers that no double holds are read as such.
-        let values: Result<Vec<i128>, EvaluateError> = x
-            .strings()
-            .iter()
-            .map(|s| s.trim().parse().or_else(|_| number(s).map(|v| v as i128)))
-            .collect();
+        let values: Result<Vec<i128>, EvaluateError> =
+            x.strings().iter().map(|s| s.trim().parse().or_else(|_| number(s).map(|v| v as i128))).collect();
         return numbers::from_i128(to, x.shape().clone(), &values?);
     }
     let values: Result<Vec<f64>, EvaluateError> = x.strings().iter().map(|s| number(s)).collect();
@@ -184,13 +181,16 @@ mod tests {
 
     #[test]
     fn text_and_numbers() {
-        let texts = Tensor::from_strings([4], ["1e-5", " 3", "-INF", "nan"].map(String::from).to_vec()).unwrap();
+        let texts =
+            Tensor::from_strings([4], ["1e-5", " 3", "-INF", "nan"].map(String::from).to_vec()).unwrap();
         let y = cast(&texts, ElementType::F32).unwrap();
         assert_eq!(y.expect::<f32>()[..3], [1e-5, 3.0, f32::NEG_INFINITY]);
         assert!(y.expect::<f32>()[3].is_nan());
-        let back = cast(&Tensor::vector(&[0.47892547f32, f32::INFINITY, 1.5e-20]), ElementType::String).unwrap();
+        let back =
+            cast(&Tensor::vector(&[0.47892547f32, f32::INFINITY, 1.5e-20]), ElementType::String).unwrap();
         assert_eq!(back.strings(), ["0.47892547", "INF", "1.5e-20"]);
-        let error = cast(&Tensor::from_strings([1], vec!["x".into()]).unwrap(), ElementType::I64).unwrap_err();
+        let error =
+            cast(&Tensor::from_strings([1], vec!["x".into()]).unwrap(), ElementType::I64).unwrap_err();
         assert_eq!(error.to_string(), "Cast finds no number in the text \"x\"");
     }
 }

@@ -82,7 +82,9 @@ impl Operator for Clip {
             Case::new("both limits", Clip, [x(), low.clone(), high.clone()]).with_constants(&[1, 2]),
             Case::new("limits of the run", Clip, [x(), low.clone(), high.clone()]),
             Case::new("lower limit", Clip, [x(), low.clone()]).with_constants(&[1]),
-            Case::new("upper limit", Clip, [x(), low.clone(), high.clone()]).without_input(1).with_constants(&[2]),
+            Case::new("upper limit", Clip, [x(), low.clone(), high.clone()])
+                .without_input(1)
+                .with_constants(&[2]),
             Case::new("no limit", Clip, [x()]),
             Case::new("contradicting limits", Clip, [x(), high, low]).with_constants(&[1, 2]),
         ];

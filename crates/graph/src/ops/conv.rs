@@ -9,8 +9,8 @@ use super::window::{AutoPad, output_dim};
 use super::{UnaryKind, numbers, unary};
 use crate::evaluate::{optional, tensor};
 use crate::{
-    Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator,
-    Value, ValueType,
+    Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, Value,
+    ValueType,
 };
 
 /// Convolution: inputs are data `[N,C,...]`, weights `[M,C/group,...]`, bias `[M]` (optional), and a tensor of the result's shape added before the activation (optional, put there by a pass).
@@ -32,12 +32,7 @@ pub struct Conv {
 
 impl Conv {
     fn windows(&self, operator: &'static str) -> sliding::Attributes<'_> {
-        sliding::Attributes {
-            operator,
-            strides: &self.strides,
-            dilations: &self.dilations,
-            pads: &self.pads,
-        }
+        sliding::Attributes { operator, strides: &self.strides, dilations: &self.dilations, pads: &self.pads }
     }
 
     /// Attributes but for the activation.
@@ -100,7 +95,8 @@ impl Conv {
         let axes = self.windows(operator).axes(&w_shape[2..])?;
         let axes = sliding::resolved(self.auto_pad, &axes, lengths);
         let taps = sliding::taps(&axes, lengths, &out_shape[2..]);
-        let (plane, out_plane): (usize, usize) = (broadcast::product(lengths), broadcast::product(&out_shape[2..]));
+        let (plane, out_plane): (usize, usize) =
+            (broadcast::product(lengths), broadcast::product(&out_shape[2..]));
         let (outputs, channels, taps_of_channel) = (w_shape[0], w_shape[1], taps.runs.len());
         let outputs_of_group = outputs / self.group;
         for (index, out) in out.chunks_exact_mut(out_plane).enumerate() {
@@ -231,7 +227,13 @@ impl Operator for Conv {
                 true,
             ),
             case("same, stride 2, 5x5", same, &[1, 3, 10, 11], &[4, 3, 5, 5], false),
-            case("one spatial axis", Conv { pads: vec![1, 2], ..plain.clone() }, &[2, 3, 13], &[5, 3, 4], true),
+            case(
+                "one spatial axis",
+                Conv { pads: vec![1, 2], ..plain.clone() },
+                &[2, 3, 13],
+                &[5, 3, 4],
+                true,
+            ),
             case("three spatial axes", plain.clone(), &[1, 2, 4, 5, 3], &[3, 2, 2, 3, 2], true),
             case("Clip fused", six, &[1, 4, 6, 6], &[7, 4, 1, 1], true),
         ];
@@ -293,7 +295,10 @@ mod tests {
     fn faults_name_the_shapes() {
         let op = Conv { group: 2, ..Conv::default() };
         let error = evaluate(&op, &[ones(&[1, 3, 4]), ones(&[2, 1, 2])]).unwrap_err();
-        assert_eq!(error.to_string(), "Conv of [1,3,4] with weights [2,1,2]: 2 groups do not fit the channels");
+        assert_eq!(
+            error.to_string(),
+            "Conv of [1,3,4] with weights [2,1,2]: 2 groups do not fit the channels"
+        );
     }
 
     #[test]

@@ -74,7 +74,13 @@ impl Operator for ConvInteger {
         let outputs = Tensor::vector(&[1i8, -2, 3, 0]);
         vec![
             case("1x1", &plain, &[1, 5, 4, 3], &[7, 5, 1, 1], &[]),
-            case("3x3 padded, stride 2", &padded, &[1, 3, 7, 6], &[4, 3, 3, 3], std::slice::from_ref(&x_zero)),
+            case(
+                "3x3 padded, stride 2",
+                &padded,
+                &[1, 3, 7, 6],
+                &[4, 3, 3, 3],
+                std::slice::from_ref(&x_zero),
+            ),
             case("zero points", &padded, &[2, 3, 5, 6], &[4, 3, 3, 3], &[x_zero.clone(), w_zero]),
             case("zero points of outputs", &plain, &[1, 2, 5, 5], &[4, 2, 3, 3], &[x_zero.clone(), outputs]),
             case("depthwise", &depthwise, &[1, 5, 5, 4], &[5, 1, 3, 3], &[x_zero]),

@@ -3,8 +3,8 @@
 use armet_tensor::{ElementType, Tensor};
 use smallvec::SmallVec;
 
-use super::movement::{self, show};
 use super::conv::{check_bias, convolution_operations, fill_bias, finish};
+use super::movement::{self, show};
 use super::support::{broadcast, sliding, sum_tolerance, typing};
 use super::window::{AutoPad, Axis};
 use super::{UnaryKind, numbers, unary};
@@ -67,9 +67,7 @@ impl ConvTranspose {
         match self.auto_pad {
             AutoPad::SameUpper | AutoPad::SameLower => dim.mul(&axis.stride.into()),
             AutoPad::Valid => self.full(index, axis, dim),
-            AutoPad::NotSet => {
-                self.full(index, axis, dim).sub(&axis.begin.saturating_add(axis.end).into())
-            }
+            AutoPad::NotSet => self.full(index, axis, dim).sub(&axis.begin.saturating_add(axis.end).into()),
         }
     }
 
@@ -121,7 +119,8 @@ impl Operator for ConvTranspose {
             return Err(fault(&format!("{} groups do not divide the channels", self.group)));
         }
         let rank = x.len() - 2;
-        for (name, values) in [("output_padding", &self.output_padding), ("output_shape", &self.output_shape)] {
+        for (name, values) in [("output_padding", &self.output_padding), ("output_shape", &self.output_shape)]
+        {
             if !values.is_empty() && values.len() != rank {
                 return Err(fault(&format!("{name} is {values:?}")));
             }
@@ -134,7 +133,9 @@ impl Operator for ConvTranspose {
             None => dims.extend(std::iter::repeat_n(Dim::Unknown, rank)),
             Some(kernel) => {
                 let axes = self.windows().axes(&kernel)?;
-                dims.extend(axes.iter().zip(&x[2..]).enumerate().map(|(i, (a, dim))| self.output(i, *a, dim)));
+                dims.extend(
+                    axes.iter().zip(&x[2..]).enumerate().map(|(i, (a, dim))| self.output(i, *a, dim)),
+                );
             }
         }
         Ok(typing::one(element, dims))
@@ -219,9 +220,8 @@ mod tests {
     use super::*;
 
     fn evaluate(op: &ConvTranspose, x: &[usize], w: &[usize]) -> Result<Tensor, EvaluateError> {
-        let ones = |shape: &[usize]| {
-            Value::from(Tensor::new(shape, &vec![1.0f32; shape.iter().product()]).unwrap())
-        };
+        let ones =
+            |shape: &[usize]| Value::from(Tensor::new(shape, &vec![1.0f32; shape.iter().product()]).unwrap());
         let (x, w) = (ones(x), ones(w));
         Ok(op.evaluate(&[Some(&x), Some(&w)], &Context::default())?[0].tensor().unwrap().clone())
     }

@@ -2,8 +2,8 @@
 
 use armet_tensor::Tensor;
 
-use super::movement::{self, show};
 use super::matmul::{product, product_dims, product_operations, wrapping};
+use super::movement::{self, show};
 use super::numbers;
 use super::support::{broadcast, sum_tolerance, typing};
 use crate::evaluate::{optional, tensor};
@@ -72,8 +72,7 @@ impl Operator for Gemm {
         let (element, shape) = movement::result(self, inputs)?;
         let (ta, tb) = (self.transpose_a, self.transpose_b);
         if element.is_integer() && self.alpha == 1.0 && self.beta == 1.0 {
-            let mut values =
-                product((&wrapping(a)?, a.shape()), (&wrapping(b)?, b.shape()), ta, tb, &shape)?;
+            let mut values = product((&wrapping(a)?, a.shape()), (&wrapping(b)?, b.shape()), ta, tb, &shape)?;
             if let Some(c) = c {
                 let c = broadcast::expand(wrapping(c)?, c.shape(), &shape)?;
                 values.iter_mut().zip(c).for_each(|(v, c)| *v += c);
@@ -108,7 +107,11 @@ impl Operator for Gemm {
         };
         let scaled = Gemm { alpha: 0.5, beta: -2.0, transpose_a: true, transpose_b: true };
         let mut cases = vec![
-            case("fully connected", Gemm { transpose_b: true, ..plain.clone() }, &[&[1, 33], &[10, 33], &[10]]),
+            case(
+                "fully connected",
+                Gemm { transpose_b: true, ..plain.clone() },
+                &[&[1, 33], &[10, 33], &[10]],
+            ),
             case("no C", plain.clone(), &[&[5, 7], &[7, 9]]),
             case("column C", plain.clone(), &[&[5, 7], &[7, 9], &[5, 1]]),
             case("scalar C", plain.clone(), &[&[3, 4], &[4, 8], &[]]),

@@ -2,8 +2,8 @@
 
 use armet_tensor::ElementType;
 
-use super::movement::{self, show};
 use super::layer_normalization::statistics;
+use super::movement::{self, show};
 use super::numbers;
 use super::support::{broadcast, typing};
 use crate::evaluate::tensor;
@@ -38,10 +38,10 @@ impl Operator for InstanceNormalization {
         for i in 0..3 {
             typing::element(inputs, i, self.name(), ElementType::is_float)?;
         }
-        let Some(x) = inputs.tensor(0)?.dims.as_deref() else { return Ok(vec![inputs.value_type(0)?.clone()]) };
-        let fault = |what: &str| {
-            InferError::Mismatch(format!("{} of {}: {what}", self.name(), show(x)))
+        let Some(x) = inputs.tensor(0)?.dims.as_deref() else {
+            return Ok(vec![inputs.value_type(0)?.clone()]);
         };
+        let fault = |what: &str| InferError::Mismatch(format!("{} of {}: {what}", self.name(), show(x)));
         let Some(channels) = x.get(1) else { return Err(fault("there is no channel axis")) };
         if let (Some(groups), Some(channels)) = (self.groups, channels.fixed())
             && (groups == 0 || channels % groups != 0)
@@ -52,9 +52,10 @@ impl Operator for InstanceNormalization {
             let Some(own) = inputs.tensor(i)?.dims.as_deref() else { continue };
             // Up to opset 20 group normalization has one parameter for each group.
             let fits = own.len() == 1
-                && own[0].fixed().zip(channels.fixed()).is_none_or(|(own, channels)| {
-                    own == channels || self.groups == Some(own)
-                });
+                && own[0]
+                    .fixed()
+                    .zip(channels.fixed())
+                    .is_none_or(|(own, channels)| own == channels || self.groups == Some(own));
             if !fits {
                 return Err(fault(&format!("a parameter has shape {}", show(own))));
             }
@@ -92,12 +93,14 @@ impl Operator for InstanceNormalization {
 
     fn cases() -> Vec<Case> {
         let mut numbers = Numbers::new(19);
-        let mut case = |name: &str, groups: Option<usize>, element: ElementType, shape: &[usize], parameters| {
-            let op = InstanceNormalization { epsilon: 1e-5, groups };
-            let x = numbers.tensor(element, shape);
-            let inputs = [x, numbers.tensor(element, [parameters]), numbers.tensor(element, [parameters])];
-            Case::new(name, op, inputs).with_constants(&[1, 2])
-        };
+        let mut case =
+            |name: &str, groups: Option<usize>, element: ElementType, shape: &[usize], parameters| {
+                let op = InstanceNormalization { epsilon: 1e-5, groups };
+                let x = numbers.tensor(element, shape);
+                let inputs =
+                    [x, numbers.tensor(element, [parameters]), numbers.tensor(element, [parameters])];
+                Case::new(name, op, inputs).with_constants(&[1, 2])
+            };
         let f = ElementType::F32;
         vec![
             case("pictures", None, f, &[2, 3, 5, 7], 3),
@@ -107,7 +110,8 @@ impl Operator for InstanceNormalization {
             case("parameters of groups", Some(3), f, &[1, 6, 3, 5], 3),
             case("one group", Some(1), f, &[1, 4, 3, 3], 4),
             case("empty", None, f, &[0, 3, 4], 3),
-            case("float16", None, ElementType::F16, &[1, 3, 4, 4], 3).with_tolerance(Tolerance::Relative(1e-2)),
+            case("float16", None, ElementType::F16, &[1, 3, 4, 4], 3)
+                .with_tolerance(Tolerance::Relative(1e-2)),
         ]
     }
 }

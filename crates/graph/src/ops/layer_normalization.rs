@@ -90,8 +90,7 @@ impl Operator for LayerNormalization {
             let bias = broadcast::expand(numbers::to_f64(bias)?, bias.shape(), shape)?;
             values.iter_mut().zip(bias).for_each(|(v, bias)| *v += bias);
         }
-        let mut outputs: Vec<Value> =
-            vec![numbers::from_f64(x.element(), shape.clone(), &values)?.into()];
+        let mut outputs: Vec<Value> = vec![numbers::from_f64(x.element(), shape.clone(), &values)?.into()];
         for ((element, shape), mut values) in
             results.into_iter().skip(1).zip([means, inverses]).take(context.outputs.saturating_sub(1))
         {
@@ -128,9 +127,12 @@ impl Operator for LayerNormalization {
         ];
         let op = LayerNormalization { axis: -1, epsilon: 1e-5, root_mean_square: false };
         let half = [(); 3].map(|()| ElementType::F16);
-        let inputs = [numbers.tensor(half[0], [3, 16]), numbers.tensor(half[1], [16]), numbers.tensor(half[2], [16])];
+        let inputs =
+            [numbers.tensor(half[0], [3, 16]), numbers.tensor(half[1], [16]), numbers.tensor(half[2], [16])];
         cases.push(
-            Case::new("float16", op, inputs).with_constants(&[1, 2]).with_tolerance(Tolerance::Relative(1e-2)),
+            Case::new("float16", op, inputs)
+                .with_constants(&[1, 2])
+                .with_tolerance(Tolerance::Relative(1e-2)),
         );
         cases
     }

@@ -5,8 +5,8 @@ use std::num::Wrapping;
 use armet_tensor::{Shape, Tensor};
 use smallvec::SmallVec;
 
-use super::movement::{self, show};
 use super::conv::finish;
+use super::movement::{self, show};
 use super::support::product::{Number, accumulate, transposed};
 use super::support::{broadcast, sum_tolerance, typing};
 use super::{UnaryKind, numbers, unary};
@@ -63,8 +63,15 @@ pub(super) fn factors<'a, D: Clone + From<usize>>(
         [batch @ .., columns, common] if transpose_b => (batch, common.clone(), columns.clone()),
         [batch @ .., common, columns] => (batch, common.clone(), columns.clone()),
     };
-    agree(&a_common, &b_common)
-        .then_some(Factors { rows, common: a_common, columns, a_batch, b_batch, has_rows, has_columns })
+    agree(&a_common, &b_common).then_some(Factors {
+        rows,
+        common: a_common,
+        columns,
+        a_batch,
+        b_batch,
+        has_rows,
+        has_columns,
+    })
 }
 
 /// The dimensions of a matrix product by NumPy's rule.
@@ -170,8 +177,7 @@ impl Operator for MatMul {
             if self.alpha != 1.0 || bias.is_some() || added.is_some() || self.activation.is_some() {
                 return Err(EvaluateError::ElementType { operator: "MatMul with fused operators", element });
             }
-            let values =
-                product((&wrapping(a)?, a.shape()), (&wrapping(b)?, b.shape()), ta, tb, &shape)?;
+            let values = product((&wrapping(a)?, a.shape()), (&wrapping(b)?, b.shape()), ta, tb, &shape)?;
             let values: Vec<i128> = values.into_iter().map(|v| i128::from(v.0)).collect();
             return Ok(vec![numbers::from_i128(element, shape, &values)?.into()]);
         }

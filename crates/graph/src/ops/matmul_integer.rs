@@ -88,8 +88,16 @@ impl Operator for MatMulInteger {
         let rows = bytes(&[5]);
         let mut cases = vec![
             Case::new("no zero points", MatMulInteger, [bytes(&[5, 7]), bytes(&[7, 9])]),
-            Case::new("zero points", MatMulInteger, [bytes(&[5, 7]), bytes(&[7, 9]), zero.clone(), zero.clone()]),
-            Case::new("zero points of columns", MatMulInteger, [bytes(&[2, 5, 7]), bytes(&[7, 9]), zero.clone(), zeros]),
+            Case::new(
+                "zero points",
+                MatMulInteger,
+                [bytes(&[5, 7]), bytes(&[7, 9]), zero.clone(), zero.clone()],
+            ),
+            Case::new(
+                "zero points of columns",
+                MatMulInteger,
+                [bytes(&[2, 5, 7]), bytes(&[7, 9]), zero.clone(), zeros],
+            ),
             Case::new("zero points of rows", MatMulInteger, [bytes(&[5, 7]), bytes(&[7, 9]), rows]),
             Case::new("batch", MatMulInteger, [bytes(&[2, 1, 3, 4]), bytes(&[3, 4, 2]), zero.clone()]),
             Case::new("vector", MatMulInteger, [bytes(&[7]), bytes(&[7, 9]), zero.clone()]),

@@ -156,8 +156,7 @@ impl Pool {
             };
             let mut tap: SmallVec<[usize; 3]> = SmallVec::from_elem(0, axes.len());
             let taps = (0..elements).map(|_| {
-                let offset: usize =
-                    (0..axes.len()).map(|i| tap[i] * axes[i].dilation * strides[i]).sum();
+                let offset: usize = (0..axes.len()).map(|i| tap[i] * axes[i].dilation * strides[i]).sum();
                 broadcast::advance(&mut tap, &counts);
                 (start + offset, plane[start + offset])
             });

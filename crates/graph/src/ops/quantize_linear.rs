@@ -88,7 +88,15 @@ impl Operator for QuantizeLinear {
             Case::new("uint8", plain.clone(), [x(&[2, 3, 7]), scale.clone(), Tensor::scalar(100u8)]),
             Case::new("int8", plain.clone(), [x(&[2, 3, 7]), scale.clone(), Tensor::scalar(-3i8)]),
             Case::new("no zero point", plain.clone(), [x(&[5]), scale.clone()]),
-            Case::new("halves", plain.clone(), [Tensor::vector(&[-0.75f32, -0.25, 0.25, 0.75, 1.25]), Tensor::scalar(0.5f32), Tensor::scalar(0i8)]),
+            Case::new(
+                "halves",
+                plain.clone(),
+                [
+                    Tensor::vector(&[-0.75f32, -0.25, 0.25, 0.75, 1.25]),
+                    Tensor::scalar(0.5f32),
+                    Tensor::scalar(0i8),
+                ],
+            ),
             Case::new("per channel", plain.clone(), [x(&[2, 3, 5]), scales, Tensor::vector(&[0i8, 5, -7])]),
             Case::new("blocks", blocked, [x(&[2, 5]), shaped]),
             Case::new("empty", plain, [x(&[0, 3]), scale, Tensor::scalar(0u8)]),

@@ -9,8 +9,7 @@ use super::support::product::{accumulate, transposed};
 use super::support::{broadcast, typing};
 use crate::evaluate::{optional, tensor};
 use crate::{
-    Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Operator,
-    Value, ValueType,
+    Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Operator, Value, ValueType,
 };
 
 mod cell;
@@ -83,7 +82,11 @@ impl Direction {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[expect(missing_docs, reason = "ONNX's words")]
 pub enum RecurrentActivation {
-    Sigmoid, Tanh, Relu, Softsign, Softplus,
+    Sigmoid,
+    Tanh,
+    Relu,
+    Softsign,
+    Softplus,
     Affine { alpha: f32, beta: f32 },
     LeakyRelu { alpha: f32 },
     ThresholdedRelu { alpha: f32 },
@@ -330,9 +333,15 @@ impl Operator for Recurrent {
         let (sequence, batch) = self.check(inputs)?;
         let (directions, hidden) = (Dim::Fixed(self.direction.count()), Dim::Fixed(self.hidden_size));
         let (all, last) = if self.batch_first {
-            (vec![batch.clone(), sequence, directions.clone(), hidden.clone()], vec![batch, directions, hidden])
+            (
+                vec![batch.clone(), sequence, directions.clone(), hidden.clone()],
+                vec![batch, directions, hidden],
+            )
         } else {
-            (vec![sequence, directions.clone(), batch.clone(), hidden.clone()], vec![directions, batch, hidden])
+            (
+                vec![sequence, directions.clone(), batch.clone(), hidden.clone()],
+                vec![directions, batch, hidden],
+            )
         };
         let mut types = typing::one(element, all);
         types.extend(typing::one(element, last.clone()));
@@ -491,8 +500,15 @@ mod tests {
     #[test]
     fn no_steps_keep_the_initial_state() {
         let op = plain(RecurrentKind::Lstm);
-        let inputs =
-            [ones(&[0, 1, 2]), ones(&[1, 4, 2]), ones(&[1, 4, 1]), None, None, ones(&[1, 1, 1]), ones(&[1, 1, 1])];
+        let inputs = [
+            ones(&[0, 1, 2]),
+            ones(&[1, 4, 2]),
+            ones(&[1, 4, 1]),
+            None,
+            None,
+            ones(&[1, 1, 1]),
+            ones(&[1, 1, 1]),
+        ];
         assert_eq!(evaluate(&op, &inputs, 3).unwrap(), [vec![], vec![1.0], vec![1.0]]);
     }
 }

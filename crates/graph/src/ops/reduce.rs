@@ -27,7 +27,16 @@ pub struct Reduce {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is ONNX's operator Reduce... of its name")]
 pub enum ReduceKind {
-    Sum, Mean, Max, Min, Prod, L1, L2, SumSquare, LogSum, LogSumExp,
+    Sum,
+    Mean,
+    Max,
+    Min,
+    Prod,
+    L1,
+    L2,
+    SumSquare,
+    LogSum,
+    LogSumExp,
 }
 
 impl ReduceKind {
@@ -231,7 +240,9 @@ impl Operator for Reduce {
             let inputs: Vec<Tensor> =
                 std::iter::once(x).chain((!axes.is_empty()).then(|| Tensor::vector(axes))).collect();
             let constants: &[usize] = if axes.is_empty() { &[] } else { &[1] };
-            cases.push(Case::new(name, op, inputs).with_constants(constants).with_tolerance(sum_tolerance(64)));
+            cases.push(
+                Case::new(name, op, inputs).with_constants(constants).with_tolerance(sum_tolerance(64)),
+            );
         };
         case("mean of the last axis", ReduceKind::Mean, true, &[2, 9, 33], &[-1]);
         case("mean of pictures", ReduceKind::Mean, true, &[1, 5, 7, 9], &[2, 3]);

@@ -51,7 +51,8 @@ impl Operator for Requantize {
             [("pictures", &[1, 3, 5, 7]), ("row", &[33]), ("scalar", &[]), ("empty", &[0, 2])];
         shapes
             .map(|(name, shape)| {
-                Case::new(name, Requantize, [numbers.floats(shape, -2.0, 2.0)]).with_tolerance(Tolerance::Exact)
+                Case::new(name, Requantize, [numbers.floats(shape, -2.0, 2.0)])
+                    .with_tolerance(Tolerance::Exact)
             })
             .into()
     }

@@ -86,7 +86,9 @@ impl Operator for Softmax {
             case("empty", -1, false, false, &[0, 3]),
         ];
         let large = Tensor::new([2, 3], &[1000.0f32, 1001.0, 999.0, -1000.0, -1000.0, -2000.0]);
-        cases.extend(large.map(|x| Case::new("large numbers", Softmax { axis: 1, log: false, flatten: false }, [x])));
+        cases.extend(
+            large.map(|x| Case::new("large numbers", Softmax { axis: 1, log: false, flatten: false }, [x])),
+        );
         let half = numbers.tensor(ElementType::F16, [3, 9]);
         cases.push(
             Case::new("float16", Softmax { axis: -1, log: false, flatten: false }, [half])

@@ -22,30 +22,88 @@ pub struct Unary {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[expect(missing_docs, reason = "each is the mathematical function of its name")]
 pub enum UnaryKind {
-    Abs, Neg, Exp, Log, Sqrt, Reciprocal, Floor, Ceil, Round, Sign, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh,
-    Asinh, Acosh, Atanh, Erf, Sigmoid, Relu, Softplus, Softsign, Not, BitwiseNot, IsNan, HardSwish, Silu, Mish,
+    Abs,
+    Neg,
+    Exp,
+    Log,
+    Sqrt,
+    Reciprocal,
+    Floor,
+    Ceil,
+    Round,
+    Sign,
+    Sin,
+    Cos,
+    Tan,
+    Asin,
+    Acos,
+    Atan,
+    Sinh,
+    Cosh,
+    Tanh,
+    Asinh,
+    Acosh,
+    Atanh,
+    Erf,
+    Sigmoid,
+    Relu,
+    Softplus,
+    Softsign,
+    Not,
+    BitwiseNot,
+    IsNan,
+    HardSwish,
+    Silu,
+    Mish,
     /// `x` where positive, `alpha * x` elsewhere.
-    LeakyRelu { alpha: f32 },
+    LeakyRelu {
+        alpha: f32,
+    },
     /// `x` where positive, `alpha * (exp(x) - 1)` elsewhere.
-    Elu { alpha: f32 },
+    Elu {
+        alpha: f32,
+    },
     /// As ONNX Selu.
-    Selu { alpha: f32, gamma: f32 },
+    Selu {
+        alpha: f32,
+        gamma: f32,
+    },
     /// `max(0, min(1, alpha * x + beta))`.
-    HardSigmoid { alpha: f32, beta: f32 },
+    HardSigmoid {
+        alpha: f32,
+        beta: f32,
+    },
     /// `x` limited to a range known beforehand.
-    Clip { min: f32, max: f32 },
+    Clip {
+        min: f32,
+        max: f32,
+    },
     /// `x * (1 + erf(x / sqrt 2)) / 2`, or its approximation by tanh.
-    Gelu { tanh: bool },
+    Gelu {
+        tanh: bool,
+    },
     /// `x * sigmoid(alpha * x)`.
-    Swish { alpha: f32 },
+    Swish {
+        alpha: f32,
+    },
     /// `x` where above alpha, 0 elsewhere.
-    ThresholdedRelu { alpha: f32 },
+    ThresholdedRelu {
+        alpha: f32,
+    },
     /// As ONNX Celu.
-    Celu { alpha: f32 },
+    Celu {
+        alpha: f32,
+    },
     /// As ONNX Shrink.
-    Shrink { bias: f32, lambd: f32 },
+    Shrink {
+        bias: f32,
+        lambd: f32,
+    },
     /// 1 for infinities of the chosen signs.
-    IsInf { negative: bool, positive: bool },
+    IsInf {
+        negative: bool,
+        positive: bool,
+    },
 }
 
 impl UnaryKind {
@@ -135,7 +193,11 @@ impl UnaryKind {
             Self::Round => x.round_ties_even(),
             // Zero and NaN are their own sign.
             Self::Sign => {
-                if x == 0.0 || x.is_nan() { x } else { x.signum() }
+                if x == 0.0 || x.is_nan() {
+                    x
+                } else {
+                    x.signum()
+                }
             }
             Self::Sin => x.sin(),
             Self::Cos => x.cos(),
@@ -151,7 +213,13 @@ impl UnaryKind {
             Self::Atanh => x.atanh(),
             Self::Erf => erf(x),
             Self::Sigmoid => sigmoid(x),
-            Self::Relu => if x < 0.0 { 0.0 } else { x },
+            Self::Relu => {
+                if x < 0.0 {
+                    0.0
+                } else {
+                    x
+                }
+            }
             Self::Softplus => softplus(x),
             Self::Softsign => x / (1.0 + x.abs()),
             Self::Not => flag(x == 0.0),
@@ -160,8 +228,20 @@ impl UnaryKind {
             Self::HardSwish => x * limit(x / 6.0 + 0.5, 0.0, 1.0),
             Self::Silu => x * sigmoid(x),
             Self::Mish => x * softplus(x).tanh(),
-            Self::LeakyRelu { alpha } => if x < 0.0 { f64::from(alpha) * x } else { x },
-            Self::Elu { alpha } => if x < 0.0 { f64::from(alpha) * x.exp_m1() } else { x },
+            Self::LeakyRelu { alpha } => {
+                if x < 0.0 {
+                    f64::from(alpha) * x
+                } else {
+                    x
+                }
+            }
+            Self::Elu { alpha } => {
+                if x < 0.0 {
+                    f64::from(alpha) * x.exp_m1()
+                } else {
+                    x
+                }
+            }
             Self::Selu { alpha, gamma } => {
                 f64::from(gamma) * if x > 0.0 { x } else { f64::from(alpha) * x.exp_m1() }
             }
@@ -173,7 +253,13 @@ impl UnaryKind {
                 x * 0.5 * (1.0 + inner.tanh())
             }
             Self::Swish { alpha } => x * sigmoid(f64::from(alpha) * x),
-            Self::ThresholdedRelu { alpha } => if x > f64::from(alpha) { x } else { 0.0 },
+            Self::ThresholdedRelu { alpha } => {
+                if x > f64::from(alpha) {
+                    x
+                } else {
+                    0.0
+                }
+            }
             Self::Celu { alpha } => {
                 let alpha = f64::from(alpha);
                 if x > 0.0 { x } else { alpha * (x / alpha).exp_m1() }
@@ -329,7 +415,12 @@ impl Operator for Unary {
         let exact = Tolerance::Exact;
         let halves = Tensor::vector(&[-2.5f32, -1.5, -0.5, 0.5, 1.5, 2.5, 0.4, -0.6]);
         let special = Tensor::vector(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, 1.0]);
-        case("Gelu tanh", UnaryKind::Gelu { tanh: true }, numbers.floats([2, 33], -4.0, 4.0), Tolerance::Relative(1e-5));
+        case(
+            "Gelu tanh",
+            UnaryKind::Gelu { tanh: true },
+            numbers.floats([2, 33], -4.0, 4.0),
+            Tolerance::Relative(1e-5),
+        );
         case("Round halves", UnaryKind::Round, halves, exact);
         case("Not", UnaryKind::Not, numbers.tensor(ElementType::Bool, [4, 3]), exact);
         case("BitwiseNot uint8", UnaryKind::BitwiseNot, numbers.ints::<u8>([17], 0, 255), exact);
@@ -400,7 +491,9 @@ mod tests {
 
     #[test]
     fn the_error_function_is_known_at_some_places() {
-        for (x, y) in [(0.0, 0.0), (0.5, 0.5204998778130465), (2.0, 0.9953222650189527), (5.0, 0.9999999999984626)] {
+        for (x, y) in
+            [(0.0, 0.0), (0.5, 0.5204998778130465), (2.0, 0.9953222650189527), (5.0, 0.9999999999984626)]
+        {
             assert!((erf(x) - y).abs() < 1e-15, "{x}: {}", erf(x));
             assert!((erf(-x) + y).abs() < 1e-15);
         }

@@ -87,7 +87,8 @@ mod tests {
         let condition = Value::from(numbers::from_i128(ElementType::Bool, [2], &[1, 0]).unwrap());
         let evaluate = |x: Tensor, y: Tensor| {
             let (x, y) = (Value::from(x), Value::from(y));
-            let result = Where.evaluate(&[Some(&condition), Some(&x), Some(&y)], &Context::default()).unwrap();
+            let result =
+                Where.evaluate(&[Some(&condition), Some(&x), Some(&y)], &Context::default()).unwrap();
             result[0].tensor().unwrap().clone()
         };
         let texts = |a: &str, b: &str| Tensor::from_strings([2], vec![a.into(), b.into()]).unwrap();

@@ -57,8 +57,7 @@ pub(super) fn all() -> Vec<Case> {
         input_forget: false,
         linear_before_reset: false,
     };
-    let (lstm, gru, rnn) =
-        (plain(RecurrentKind::Lstm), plain(RecurrentKind::Gru), plain(RecurrentKind::Rnn));
+    let (lstm, gru, rnn) = (plain(RecurrentKind::Lstm), plain(RecurrentKind::Gru), plain(RecurrentKind::Rnn));
     let none = [false; 5];
     let bias = [true, false, false, false, false];
     let all_but_peephole = [true, true, true, true, false];
@@ -70,11 +69,19 @@ pub(super) fn all() -> Vec<Case> {
         case("LSTM without bias", lstm.clone(), none),
         case("LSTM both directions", Recurrent { direction: both, ..lstm.clone() }, all_but_peephole),
         case("LSTM peepholes, reverse", Recurrent { direction: reverse, ..lstm.clone() }, [true; 5]),
-        case("LSTM batch first", Recurrent { batch_first: true, direction: both, ..lstm.clone() }, all_but_peephole),
+        case(
+            "LSTM batch first",
+            Recurrent { batch_first: true, direction: both, ..lstm.clone() },
+            all_but_peephole,
+        ),
         case("LSTM other activations", Recurrent { activations: other, ..lstm.clone() }, bias),
         case("LSTM coupled, clipped", Recurrent { input_forget: true, clip: Some(0.75), ..lstm }, bias),
         case("GRU", gru.clone(), state),
-        case("GRU linear before reset", Recurrent { linear_before_reset: true, direction: both, ..gru.clone() }, state),
+        case(
+            "GRU linear before reset",
+            Recurrent { linear_before_reset: true, direction: both, ..gru.clone() },
+            state,
+        ),
         case("GRU reverse, batch first", Recurrent { direction: reverse, batch_first: true, ..gru }, bias),
         case("RNN", Recurrent { direction: forward, ..rnn.clone() }, bias),
         case("RNN both directions", Recurrent { direction: both, ..rnn }, state),

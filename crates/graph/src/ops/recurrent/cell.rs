@@ -24,7 +24,9 @@ impl<'a> Cell<'a> {
     ) -> Self {
         let hidden = op.hidden_size;
         let recurrent = (0..op.kind.gates())
-            .map(|gate| transposed(&r[gate * hidden * hidden..][..hidden * hidden], hidden, hidden, true).into_owned())
+            .map(|gate| {
+                transposed(&r[gate * hidden * hidden..][..hidden * hidden], hidden, hidden, true).into_owned()
+            })
             .collect();
         Self { op, activations, recurrent, recurrent_bias, peephole }
     }
