@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+#[expect(clippy::disallowed_methods, reason = "a build script is told by its environment")]
 fn main() {
     println!("cargo::rerun-if-env-changed=ARMET_COMMIT");
     println!("cargo::rerun-if-changed=build.rs");

@@ -134,6 +134,7 @@ mod tests {
         assert_eq!((code, text.lines().count()), (0, list().len()));
         let (_, text, _) = execute(&["list", "--json"]);
         let rows: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let rows = &rows["models"];
         assert_eq!(rows.as_array().map(Vec::len), Some(list().len()));
         assert_eq!(rows[0]["id"], list()[0].id);
     }

@@ -97,7 +97,7 @@ impl Operator for Cast {
                 let values: Vec<i128> = numbers::to_f64(x)?.into_iter().map(|v| v as i128).collect();
                 numbers::from_i128(to, shape, &values)?
             }
-            (from, to) if from.is_float() => {
+            (from, to) if from.is_float() || (to == ElementType::F32 && from.bits() <= 32) => {
                 numbers::from_f64_saturating(to, shape, &numbers::to_f64(x)?, self.saturate)?
             }
             // Rounded once: by way of a double the last bit may differ.

@@ -39,8 +39,17 @@ fn pack(element: ElementType, shape: Shape, values: &[i128]) -> Result<Tensor, T
 /// # Errors
 /// For text and complex numbers.
 pub fn to_f64(tensor: &Tensor) -> Result<Vec<f64>, EvaluateError> {
+    fn widen<T: Element + Into<f64>>(tensor: &Tensor) -> Vec<f64> {
+        tensor.expect::<T>().iter().map(|&v| v.into()).collect()
+    }
     Ok(match tensor.element() {
-        ElementType::F32 => tensor.expect::<f32>().iter().map(|&v| f64::from(v)).collect(),
+        ElementType::I8 => widen::<i8>(tensor),
+        ElementType::U8 => widen::<u8>(tensor),
+        ElementType::I16 => widen::<i16>(tensor),
+        ElementType::U16 => widen::<u16>(tensor),
+        ElementType::I32 => widen::<i32>(tensor),
+        ElementType::U32 => widen::<u32>(tensor),
+        ElementType::F32 => widen::<f32>(tensor),
         ElementType::F64 => tensor.expect::<f64>().into_owned(),
         ElementType::F16 => tensor.expect::<f16>().iter().map(|v| v.to_f64()).collect(),
         ElementType::Bf16 => tensor.expect::<bf16>().iter().map(|v| v.to_f64()).collect(),
