@@ -63,6 +63,11 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         | Op::Trilu(_)
         | Op::ReverseSequence(_)
         | Op::If(_)
+        | Op::Loop(_)
+        | Op::Sequence(_)
+        | Op::SplitToSequence(_)
+        | Op::ConcatFromSequence(_)
+        | Op::Optional(_)
         | Op::Random(_) => refuse(),
     }
 }

@@ -2,7 +2,7 @@
 
 use armet_tensor::{Element, ElementType, Shape, Tensor};
 
-use crate::Op;
+use crate::{Op, Value};
 
 /// How far a backend's result may be from the operator's meaning.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,6 +24,8 @@ pub struct Case {
     pub op: Op,
     /// Its inputs.
     pub inputs: Vec<Option<Tensor>>,
+    /// Inputs that are no tensors, with their places; `inputs` has nothing there.
+    pub others: Vec<(usize, Value)>,
     /// Which inputs are constants when a backend compiles the case.
     pub constants: Vec<usize>,
     /// Number of outputs asked for.
@@ -39,10 +41,30 @@ impl Case {
             name: name.into(),
             op: op.into(),
             inputs: inputs.into_iter().map(Some).collect(),
+            others: Vec::new(),
             constants: Vec::new(),
             outputs: 1,
             tolerance: Tolerance::Relative(1e-5),
         }
+    }
+
+    /// As [`Case::new`], with inputs of any kind.
+    pub fn of_values(name: impl Into<String>, op: impl Into<Op>, inputs: Vec<Value>) -> Self {
+        let mut case = Self::new(name, op, []);
+        for (index, value) in inputs.into_iter().enumerate() {
+            case.inputs.push(value.tensor().cloned());
+            if value.tensor().is_none() {
+                case.others.push((index, value));
+            }
+        }
+        case
+    }
+
+    /// All inputs, whatever their kind.
+    pub fn values(&self) -> Vec<Option<Value>> {
+        let other = |index| self.others.iter().find(|(at, _)| *at == index).map(|(_, value)| value.clone());
+        let inputs = self.inputs.iter().enumerate();
+        inputs.map(|(index, tensor)| tensor.clone().map(Value::from).or_else(|| other(index))).collect()
     }
 
     /// With these inputs known at compile time (weights, axes, shapes).

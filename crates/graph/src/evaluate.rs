@@ -124,10 +124,26 @@ pub(crate) fn optional<'a>(inputs: &[Option<&'a Value>], index: usize) -> Option
     inputs.get(index).copied().flatten().and_then(Value::tensor)
 }
 
+/// An operator's input of any kind.
+///
+/// # Errors
+/// When it is missing.
+pub(crate) fn value<'a>(inputs: &[Option<&'a Value>], index: usize) -> Result<&'a Value, EvaluateError> {
+    inputs.get(index).copied().flatten().ok_or(EvaluateError::MissingInput(index))
+}
+
+/// The items of an operator's input that is a sequence.
+///
+/// # Errors
+/// When it is missing or no sequence.
+pub(crate) fn sequence<'a>(inputs: &[Option<&'a Value>], index: usize) -> Result<&'a [Value], EvaluateError> {
+    value(inputs, index)?.sequence().ok_or(EvaluateError::MissingInput(index))
+}
+
 /// Whether a node's result can be computed before running: it is a function of constants alone.
 pub fn is_foldable(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
     node.op.is_deterministic()
-        && !matches!(node.op, Op::If(_) | Op::ConvertLayout(_))
+        && !matches!(node.op, Op::If(_) | Op::Loop(_) | Op::ConvertLayout(_))
         && node.inputs.iter().flatten().all(|v| graph.constant(*v).is_some())
 }

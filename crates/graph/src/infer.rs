@@ -63,6 +63,17 @@ impl<'a> InferInputs<'a> {
         self.value_type(index)?.tensor().ok_or(InferError::MissingInput(index))
     }
 
+    /// The type of the items of an input that is a sequence.
+    ///
+    /// # Errors
+    /// When it is missing or no sequence.
+    pub fn items(&self, index: usize) -> Result<&'a ValueType, InferError> {
+        match self.value_type(index)? {
+            ValueType::Sequence(items) => Ok(items),
+            other => Err(InferError::Mismatch(format!("input {index} must be a sequence, not {other}"))),
+        }
+    }
+
     /// The element type of an input.
     ///
     /// # Errors
@@ -301,8 +312,10 @@ fn known<'a>(graph: &'a Graph, walk: &'a Walk, value: ValueId) -> Option<&'a Ten
 fn evaluate_known(graph: &Graph, id: NodeId, walk: &Walk) -> Option<Vec<Option<Tensor>>> {
     let node = graph.node(id);
     // Folding leaves these to later passes, and so does inference.
-    let left =
-        matches!(node.op, Op::If(_) | Op::ConvertLayout(_) | Op::DequantizeLinear(_) | Op::Requantize(_));
+    let left = matches!(
+        node.op,
+        Op::If(_) | Op::Loop(_) | Op::ConvertLayout(_) | Op::DequantizeLinear(_) | Op::Requantize(_)
+    );
     if left || !node.op.is_deterministic() || node.inputs.iter().all(Option::is_none) {
         return None;
     }

@@ -44,6 +44,21 @@ impl TensorType {
         self.dims.as_ref().map(SmallVec::len)
     }
 
+    /// The narrowest type that tensors of both types have; `None` where they store elements differently.
+    pub fn join(&self, other: &Self) -> Option<Self> {
+        if self.element != other.element || self.quantization != other.quantization {
+            return None;
+        }
+        let dims = match (&self.dims, &other.dims) {
+            (Some(a), Some(b)) if a.len() == b.len() => {
+                let pairs = a.iter().zip(b);
+                Some(pairs.map(|(a, b)| if a == b { a.clone() } else { Dim::Unknown }).collect())
+            }
+            _ => None,
+        };
+        Some(Self { element: self.element, dims, quantization: self.quantization.clone() })
+    }
+
     /// Bytes a value of this type takes, when the shape is concrete and the elements have a size.
     pub fn byte_len(&self) -> Option<usize> {
         self.element.bytes_for(self.shape()?.checked_len()?)
@@ -96,6 +111,26 @@ impl ValueType {
     /// The concrete shape, when it is a tensor that has one.
     pub fn shape(&self) -> Option<Shape> {
         self.tensor()?.shape()
+    }
+
+    /// The narrowest type that values of both types have; `None` where they differ in kind or in element type.
+    pub fn join(&self, other: &Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Tensor(a), Self::Tensor(b)) => a.join(b).map(Self::Tensor),
+            (Self::Sequence(a), Self::Sequence(b)) => Some(Self::Sequence(Box::new(a.join(b)?))),
+            (Self::Optional(a), Self::Optional(b)) => Some(Self::Optional(Box::new(a.join(b)?))),
+            _ => None,
+        }
+    }
+
+    /// The same type with nothing said of shapes.
+    #[must_use]
+    pub fn without_shapes(&self) -> Self {
+        match self {
+            Self::Tensor(ty) => Self::Tensor(TensorType { dims: None, ..ty.clone() }),
+            Self::Sequence(inner) => Self::Sequence(Box::new(inner.without_shapes())),
+            Self::Optional(inner) => Self::Optional(Box::new(inner.without_shapes())),
+        }
     }
 }
 

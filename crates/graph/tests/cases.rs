@@ -5,12 +5,13 @@ use armet_graph::{Dim, InferError};
 
 /// What inference says of a case whose inputs with these indices are known, and whose other dimensions have names.
 fn infer(case: &Case, known: &dyn Fn(usize) -> bool, named: bool) -> Result<Vec<ValueType>, InferError> {
-    let types: Vec<Option<ValueType>> = case
-        .inputs
+    let values = case.values();
+    let types: Vec<Option<ValueType>> = values
         .iter()
         .enumerate()
-        .map(|(index, tensor)| {
-            let tensor = tensor.as_ref()?;
+        .map(|(index, value)| {
+            let value = value.as_ref()?;
+            let Some(tensor) = value.tensor() else { return value.value_type() };
             let dims = tensor.shape().iter().enumerate().map(|(axis, &len)| {
                 if named && !known(index) {
                     Dim::symbol(&format!("d{index}_{axis}"))
@@ -21,15 +22,14 @@ fn infer(case: &Case, known: &dyn Fn(usize) -> bool, named: bool) -> Result<Vec<
             Some(TensorType::new(tensor.element(), dims).into())
         })
         .collect();
-    let inputs: Vec<Option<InferInput<'_>>> = case
-        .inputs
+    let inputs: Vec<Option<InferInput<'_>>> = values
         .iter()
         .zip(&types)
         .enumerate()
-        .map(|(index, (tensor, ty))| {
+        .map(|(index, (value, ty))| {
             Some(InferInput {
                 ty: ty.as_ref()?,
-                value: tensor.as_ref().filter(|_| known(index)),
+                value: value.as_ref().and_then(Value::tensor).filter(|_| known(index)),
                 entries: None,
             })
         })
@@ -38,7 +38,7 @@ fn infer(case: &Case, known: &dyn Fn(usize) -> bool, named: bool) -> Result<Vec<
 }
 
 fn evaluate(case: &Case) -> Vec<Value> {
-    let values: Vec<Option<Value>> = case.inputs.iter().map(|t| t.clone().map(Value::from)).collect();
+    let values = case.values();
     let inputs: Vec<Option<&Value>> = values.iter().map(Option::as_ref).collect();
     let context = Context { outputs: case.outputs, seed: 1 };
     case.op.operator().evaluate(&inputs, &context).unwrap_or_else(|error| {
@@ -48,7 +48,16 @@ fn evaluate(case: &Case) -> Vec<Value> {
 
 /// Whether the type says nothing of the value that is wrong.
 fn allows(ty: &ValueType, value: &Value, bindings: &dyn Fn(&str) -> Option<usize>) -> bool {
-    let (Some(ty), Some(tensor)) = (ty.tensor(), value.tensor()) else { return false };
+    let (ty, tensor) = match (ty, value) {
+        (ValueType::Tensor(ty), Value::Tensor(tensor)) => (ty, tensor),
+        (ValueType::Sequence(ty), Value::Sequence(items)) => {
+            return items.iter().all(|item| allows(ty, item, bindings));
+        }
+        (ValueType::Optional(ty), Value::Optional(inner)) => {
+            return inner.iter().all(|inner| allows(ty, inner, bindings));
+        }
+        _ => return false,
+    };
     let dims = ty.dims.as_ref();
     ty.element == tensor.element()
         && dims.is_none_or(|dims| {

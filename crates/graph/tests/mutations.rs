@@ -98,7 +98,13 @@ fn wrong_inputs_are_errors_and_never_panics() {
         for case in kind.cases() {
             for _ in 0..60 {
                 let inputs = mutate(&mut random, &case.inputs);
-                let values: Vec<Option<Value>> = inputs.iter().map(|t| t.clone().map(Value::from)).collect();
+                let mut values: Vec<Option<Value>> =
+                    inputs.iter().map(|t| t.clone().map(Value::from)).collect();
+                // Lists stay as they are, unless a tensor took their place.
+                for (index, other) in &case.others {
+                    let slot = values.get_mut(*index).filter(|slot| slot.is_none());
+                    slot.map(|slot| *slot = Some(other.clone()));
+                }
                 let given: Vec<Option<&Value>> = values.iter().map(Option::as_ref).collect();
                 let types: Vec<Option<ValueType>> =
                     values.iter().map(|v| v.as_ref().and_then(Value::value_type)).collect();

@@ -7,18 +7,30 @@ use std::io::Write as _;
 use std::path::Path;
 
 use armet_graph::ops::numbers;
-use armet_graph::{Value, evaluate_graph};
-use armet_importers::onnx::{ImportError, ImportOptions, import, read_tensor};
+use armet_graph::{TensorType, Value, ValueType, evaluate_graph};
+use armet_importers::onnx::{ImportError, ImportOptions, import, read_value};
 use armet_importers::{Directory, Limits};
 use armet_tensor::{ElementType, Tensor};
 
-fn tensors(case: &Path, side: &str) -> Result<Vec<Value>, String> {
-    let mut found = Vec::new();
-    loop {
-        let path = case.join(format!("{side}_{}.pb", found.len()));
-        let Ok(bytes) = std::fs::read(path) else { return Ok(found) };
-        let tensor = read_tensor(bytes.into(), &Limits::default()).map_err(|e| e.to_string())?;
-        found.push(Value::Tensor(tensor.1));
+fn values(case: &Path, side: &str, types: &[ValueType]) -> Result<Vec<Value>, String> {
+    let read = |(index, ty): (usize, &ValueType)| {
+        let path = case.join(format!("{side}_{index}.pb"));
+        let Ok(bytes) = std::fs::read(path) else { return Ok(Value::Optional(None)) };
+        let value = read_value(bytes.into(), ty, &Limits::default()).map_err(|e| e.to_string())?;
+        Ok(value.1)
+    };
+    types.iter().enumerate().map(read).collect()
+}
+
+fn differ_in_any(wanted: &Value, found: &Value) -> Option<String> {
+    match (wanted, found) {
+        (Value::Tensor(wanted), Value::Tensor(found)) => differ(wanted, found),
+        (Value::Sequence(wanted), Value::Sequence(found)) if wanted.len() == found.len() => {
+            wanted.iter().zip(found).find_map(|(wanted, found)| differ_in_any(wanted, found))
+        }
+        (Value::Optional(Some(wanted)), Value::Optional(Some(found))) => differ_in_any(wanted, found),
+        (Value::Optional(None), Value::Optional(None)) => None,
+        _ => Some(format!("{wanted:?} was wanted, {found:?} came")),
     }
 }
 
@@ -38,6 +50,15 @@ fn differ(wanted: &Tensor, found: &Tensor) -> Option<String> {
     Some(format!("element {at} is {} and should be {}", found[at], wanted[at]))
 }
 
+fn kind(value: &Value) -> ValueType {
+    let tensor = || Box::new(ValueType::from(TensorType::unranked(ElementType::F32)));
+    match value {
+        Value::Tensor(_) => *tensor(),
+        Value::Sequence(_) => ValueType::Sequence(tensor()),
+        Value::Optional(_) => ValueType::Optional(tensor()),
+    }
+}
+
 fn run(case: &Path) -> Result<(), (&'static str, String)> {
     let bytes = std::fs::read(case.join("model.onnx")).map_err(|e| ("file", e.to_string()))?;
     let directory = Directory::new(case);
@@ -49,12 +70,15 @@ fn run(case: &Path) -> Result<(), (&'static str, String)> {
         ),
         other => ("import", other.to_string()),
     })?;
-    let inputs = tensors(case, "input").map_err(|e| ("file", e))?;
-    let wanted = tensors(case, "output").map_err(|e| ("file", e))?;
+    let graph = &model.graph;
+    let types: Vec<ValueType> = graph.inputs().iter().map(|id| graph.value(*id).ty.clone()).collect();
+    let inputs = values(case, "input", &types).map_err(|e| ("file", e))?;
     let found = evaluate_graph(&model.graph, &inputs, 0).map_err(|e| ("evaluate", e.to_string()))?;
+    // What came tells which kind of message each file holds.
+    let types: Vec<ValueType> = found.iter().map(kind).collect();
+    let wanted = values(case, "output", &types).map_err(|e| ("file", e))?;
     for (index, (wanted, found)) in wanted.iter().zip(&found).enumerate() {
-        let (Some(wanted), Some(found)) = (wanted.tensor(), found.tensor()) else { continue };
-        if let Some(difference) = differ(wanted, found) {
+        if let Some(difference) = differ_in_any(wanted, found) {
             return Err(("result", format!("output {index}: {difference}")));
         }
     }

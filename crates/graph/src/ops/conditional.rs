@@ -19,7 +19,7 @@ pub struct If {
 }
 
 /// The one truth value of a condition.
-fn holds(condition: &Tensor) -> Option<bool> {
+pub(super) fn holds(condition: &Tensor) -> Option<bool> {
     match condition.to_i64()?[..] {
         [flag] => Some(flag != 0),
         _ => None,
@@ -28,6 +28,20 @@ fn holds(condition: &Tensor) -> Option<bool> {
 
 fn no_condition(condition: &Tensor) -> String {
     format!("the condition must be one truth value, not {} {}", condition.element(), condition.shape())
+}
+
+/// The arithmetic of one run of a subgraph, as far as its types are known.
+pub(super) fn body_operations(graph: &Graph) -> u64 {
+    let types = |values: &[Option<crate::ValueId>]| -> Vec<Option<ValueType>> {
+        values.iter().map(|v| v.map(|v| graph.value(v).ty.clone())).collect()
+    };
+    let operations = graph.nodes().map(|(_, node)| {
+        let (inputs, outputs) = (types(&node.inputs), types(&node.outputs));
+        let inputs: Vec<Option<&ValueType>> = inputs.iter().map(Option::as_ref).collect();
+        let outputs: Vec<Option<&ValueType>> = outputs.iter().map(Option::as_ref).collect();
+        node.op.operator().operations(&inputs, &outputs)
+    });
+    operations.fold(0, u64::saturating_add)
 }
 
 impl If {
@@ -92,21 +106,7 @@ impl Operator for If {
 
     fn operations(&self, _: &[Option<&ValueType>], _: &[Option<&ValueType>]) -> u64 {
         // The dearer branch: which one runs is not known beforehand.
-        let cost = |graph: &Graph| -> u64 {
-            let types = |values: &[Option<crate::ValueId>]| -> Vec<Option<ValueType>> {
-                values.iter().map(|v| v.map(|v| graph.value(v).ty.clone())).collect()
-            };
-            graph
-                .nodes()
-                .map(|(_, node)| {
-                    let (inputs, outputs) = (types(&node.inputs), types(&node.outputs));
-                    let inputs: Vec<Option<&ValueType>> = inputs.iter().map(Option::as_ref).collect();
-                    let outputs: Vec<Option<&ValueType>> = outputs.iter().map(Option::as_ref).collect();
-                    node.op.operator().operations(&inputs, &outputs)
-                })
-                .sum()
-        };
-        cost(&self.then_branch).max(cost(&self.else_branch))
+        body_operations(&self.then_branch).max(body_operations(&self.else_branch))
     }
 
     fn cases() -> Vec<Case> {

@@ -141,6 +141,11 @@ modules! {
     identity: Identity;
     recurrent: Recurrent, RecurrentKind, RecurrentActivation, Direction;
     conditional: If;
+    looping: Loop, MOST_TURNS;
+    sequence: Sequence, SequenceKind;
+    split_to_sequence: SplitToSequence;
+    concat_from_sequence: ConcatFromSequence;
+    optional: Optional, OptionalKind;
     random: Random, Distribution;
     quantize_linear: QuantizeLinear;
     dequantize_linear: DequantizeLinear;
@@ -250,6 +255,16 @@ operators! {
     Recurrent(recurrent::Recurrent),
     /// One of two subgraphs, by a condition.
     If(conditional::If),
+    /// A subgraph again and again, some results carried along, others stacked.
+    Loop(looping::Loop),
+    /// Lists of tensors: made, read, changed.
+    Sequence(sequence::Sequence),
+    /// A tensor cut into a list of tensors.
+    SplitToSequence(split_to_sequence::SplitToSequence),
+    /// A list of tensors joined to one.
+    ConcatFromSequence(concat_from_sequence::ConcatFromSequence),
+    /// A value or nothing: made, read, asked.
+    Optional(optional::Optional),
     /// Random numbers.
     Random(random::Random),
     /// Real numbers to integers, parameters as inputs.

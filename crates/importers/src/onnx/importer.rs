@@ -112,13 +112,24 @@ impl<'m> Importer<'m> {
         }
     }
 
-    /// Imports a subgraph; the values that it uses from outside become its inputs.
-    pub(super) fn branch(&mut self, graph: &GraphProto, opsets: &Opsets) -> Result<Branch, ImportError> {
-        if !graph.input.is_empty() {
-            return Err(ImportError::Format("a subgraph of If has inputs of its own"));
-        }
+    /// Imports a subgraph that is given values of these types, where they are known. The values that it uses from outside
+    /// become inputs behind its own.
+    pub(super) fn body(
+        &mut self,
+        graph: &GraphProto,
+        given: &[Option<ValueType>],
+        opsets: &Opsets,
+    ) -> Result<Branch, ImportError> {
         self.scopes.push(Scope::new(&graph.name, true));
         self.declare(graph)?;
+        for (input, given) in graph.input.iter().zip(given) {
+            let declared = input.r#type.as_ref().and_then(|t| types::value_type(t, &|_| Dim::Unknown));
+            let ty = types::given(declared, given.clone());
+            let known = ty.is_some();
+            let ty = ty.unwrap_or_else(|| TensorType::unranked(ElementType::F32).into());
+            let id = self.scope().input(&input.name, ty, known);
+            self.bind(&input.name, id)?;
+        }
         let scope = self.contents(graph, opsets)?;
         Ok(Branch { graph: scope.graph, captures: scope.captures })
     }

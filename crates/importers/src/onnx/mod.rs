@@ -12,6 +12,7 @@ mod ops;
 mod order;
 mod proto;
 mod scan;
+mod stored;
 mod tensor;
 #[cfg(test)]
 mod tests;
@@ -20,8 +21,8 @@ mod values;
 
 use std::collections::BTreeMap;
 
-use armet_graph::Graph;
-use armet_tensor::Tensor;
+use armet_graph::{Graph, TensorType, Value, ValueType};
+use armet_tensor::{ElementType, Tensor};
 use bytes::Bytes;
 use prost::Message as _;
 
@@ -94,12 +95,35 @@ pub fn operators() -> impl Iterator<Item = (&'static str, &'static str, i64)> {
 /// # Errors
 /// When the bytes are no tensor.
 pub fn read_tensor(bytes: Bytes, limits: &Limits) -> Result<(String, Tensor), ImportError> {
-    scan::scan_tensor(&bytes, limits)?;
-    let proto = proto::TensorProto::decode(bytes)?;
-    let tensor = tensor::TensorReader::new(None, limits).read(&proto);
-    tensor
-        .map(|tensor| (proto.name.clone(), tensor))
-        .map_err(|problem| ImportError::Tensor { name: proto.name.clone(), problem: Box::new(problem) })
+    let (name, value) = read_value(bytes, &TensorType::unranked(ElementType::F32).into(), limits)?;
+    match value {
+        Value::Tensor(tensor) => Ok((name, tensor)),
+        _ => Err(ImportError::Format("it holds no tensor")),
+    }
+}
+
+/// Reads a file that holds one value of the kind that `ty` is: a `TensorProto`, `SequenceProto` or `OptionalProto`; gives
+/// its name too.
+///
+/// # Errors
+/// When the bytes are no such value.
+pub fn read_value(bytes: Bytes, ty: &ValueType, limits: &Limits) -> Result<(String, Value), ImportError> {
+    scan::scan_value(&bytes, ty, limits)?;
+    let mut reader = tensor::TensorReader::new(None, limits);
+    Ok(match ty {
+        ValueType::Tensor(_) => {
+            let proto = proto::TensorProto::decode(bytes)?;
+            (proto.name.clone(), stored::tensor(&proto, &mut reader)?.into())
+        }
+        ValueType::Sequence(_) => {
+            let proto = proto::SequenceProto::decode(bytes)?;
+            (proto.name.clone(), stored::sequence(&proto, &mut reader)?)
+        }
+        ValueType::Optional(_) => {
+            let proto = proto::OptionalProto::decode(bytes)?;
+            (proto.name.clone(), stored::optional(&proto, &mut reader)?)
+        }
+    })
 }
 
 fn import_model(model: &proto::ModelProto, options: &ImportOptions<'_>) -> Result<Imported, ImportError> {

@@ -244,12 +244,31 @@ impl<'a, 'm> NodeReader<'a, 'm> {
         element.map(Some).ok_or_else(|| self.refuse(name, "is no element type").into())
     }
 
-    /// A subgraph, imported, with the values that it uses from outside.
-    pub(super) fn branch(&mut self, name: &'static str) -> Read<Branch> {
+    /// A type.
+    pub(super) fn type_attribute(&self, name: &'static str) -> Read<Option<ValueType>> {
+        let Some(a) = self.attribute(name) else { return Ok(None) };
+        Self::of_kind(a, kind::TYPE, name, "type")?;
+        let ty = a.tp.as_ref().and_then(|tp| types::value_type(tp, &|_| armet_graph::Dim::Unknown));
+        ty.map(Some).ok_or_else(|| Invalid::AttributeType { name, expected: "type of a value" }.into())
+    }
+
+    /// A subgraph, imported, that is given these values of the graph outside, with those that it uses besides.
+    pub(super) fn body(&mut self, name: &'static str, given: &[Option<ValueId>]) -> Read<Branch> {
+        let types: Vec<Option<ValueType>> =
+            given.iter().map(|value| value.and_then(|value| self.known_type(value))).collect();
+        self.body_of_types(name, &types)
+    }
+
+    /// As [`Self::body`], by the types of what it is given, where they are known.
+    pub(super) fn body_of_types(&mut self, name: &'static str, given: &[Option<ValueType>]) -> Read<Branch> {
         let a = self.attribute(name).ok_or(Invalid::MissingAttribute(name))?;
         Self::of_kind(a, kind::GRAPH, name, "graph")?;
         let Some(graph) = &a.g else { return Err(Invalid::AttributeType { name, expected: "graph" }.into()) };
-        Ok(self.importer.branch(graph, self.opsets)?)
+        if graph.input.len() != given.len() {
+            let (has, gets) = (graph.input.len(), given.len());
+            return Err(Invalid::Other(format!("{name} has {has} inputs, the node gives it {gets}")).into());
+        }
+        Ok(self.importer.body(graph, given, self.opsets)?)
     }
 
     /// The attribute has a value that there is no operator for.
@@ -323,6 +342,12 @@ impl<'a, 'm> NodeReader<'a, 'm> {
     /// The type of a value, when it is known.
     pub(super) fn type_of(&mut self, id: ValueId) -> Option<TensorType> {
         self.importer.scope().tensor_type(id).cloned()
+    }
+
+    /// The type of a value of any kind, when it is known.
+    pub(super) fn known_type(&mut self, id: ValueId) -> Option<ValueType> {
+        let scope = self.importer.scope();
+        scope.is_known(id).then(|| scope.graph.value(id).ty.clone())
     }
 
     /// Name and type of a value.
@@ -427,6 +452,16 @@ impl<'a, 'm> NodeReader<'a, 'm> {
         output
     }
 
+    /// A value that a node of this one will give, of the type that another one is declared to have.
+    pub(super) fn value_like(&mut self, suffix: &str, like: ValueId) -> ValueId {
+        let name = format!("{}/{suffix}", stem(&self.name));
+        let scope = self.importer.scope();
+        let ty = scope.graph.value(like).ty.without_shapes();
+        let id = scope.result(&name);
+        scope.graph.value_mut(id).ty = ty;
+        id
+    }
+
     /// Adds a node before the main one, with several results.
     pub(super) fn steps<const N: usize>(
         &mut self,
@@ -477,6 +512,7 @@ fn shortened(a: &AttributeProto) -> String {
         kind::STRINGS => format!("{} words", a.strings.len()),
         kind::TENSOR => "a tensor".into(),
         kind::GRAPH => "a graph".into(),
+        kind::TYPE => "a type".into(),
         other => format!("something of kind {other}"),
     };
     if let Some((at, _)) = text.char_indices().nth(80) {

@@ -101,6 +101,7 @@ pub(crate) mod attribute_type {
     pub(crate) const FLOATS: i32 = 6;
     pub(crate) const INTS: i32 = 7;
     pub(crate) const STRINGS: i32 = 8;
+    pub(crate) const TYPE: i32 = 13;
 }
 
 /// An attribute of a node.
@@ -126,6 +127,8 @@ pub(crate) struct AttributeProto {
     pub(crate) strings: Vec<Bytes>,
     #[prost(message, repeated, tag = "11")]
     pub(crate) graphs: Vec<GraphProto>,
+    #[prost(message, optional, boxed, tag = "14")]
+    pub(crate) tp: Option<Box<TypeProto>>,
     #[prost(int32, tag = "20")]
     pub(crate) r#type: i32,
     #[prost(string, tag = "21")]
@@ -163,6 +166,36 @@ pub(crate) struct TensorProto {
     pub(crate) external_data: Vec<StringStringEntryProto>,
     #[prost(int32, tag = "14")]
     pub(crate) data_location: i32,
+}
+
+/// A list of values: one of the lists is filled, which one `elem_type` says.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct SequenceProto {
+    #[prost(string, tag = "1")]
+    pub(crate) name: String,
+    #[prost(int32, tag = "2")]
+    pub(crate) elem_type: i32,
+    #[prost(message, repeated, tag = "3")]
+    pub(crate) tensor_values: Vec<TensorProto>,
+    #[prost(message, repeated, tag = "5")]
+    pub(crate) sequence_values: Vec<SequenceProto>,
+    #[prost(message, repeated, tag = "7")]
+    pub(crate) optional_values: Vec<OptionalProto>,
+}
+
+/// A value or nothing: at most one of the values is there.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct OptionalProto {
+    #[prost(string, tag = "1")]
+    pub(crate) name: String,
+    #[prost(int32, tag = "2")]
+    pub(crate) elem_type: i32,
+    #[prost(message, optional, boxed, tag = "3")]
+    pub(crate) tensor_value: Option<Box<TensorProto>>,
+    #[prost(message, optional, boxed, tag = "5")]
+    pub(crate) sequence_value: Option<Box<SequenceProto>>,
+    #[prost(message, optional, boxed, tag = "7")]
+    pub(crate) optional_value: Option<Box<OptionalProto>>,
 }
 
 /// Name and type of a value.

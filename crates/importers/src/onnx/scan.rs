@@ -4,6 +4,8 @@
 //! allocate, counts nodes and depth, and refuses the file before a byte is allocated for it. It knows the messages of
 //! [`super::proto`] by their field numbers and skips the others, as the decoder does.
 
+use armet_graph::ValueType;
+
 use super::proto;
 use crate::Limits;
 
@@ -68,6 +70,8 @@ enum Kind {
     Shape,
     Dimension,
     Function,
+    Sequence,
+    Optional,
 }
 
 enum Field {
@@ -92,8 +96,8 @@ fn message<T>(kind: Kind) -> Field {
 fn field(kind: Kind, number: u64) -> Field {
     use proto::{
         AttributeProto, DimensionProto, ElementTypeProto, FunctionProto, GraphProto, NodeProto,
-        OperatorSetIdProto, StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto,
-        TypeProto, ValueInfoProto,
+        OperatorSetIdProto, OptionalProto, SequenceProto, StringStringEntryProto, TensorProto,
+        TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto,
     };
     match (kind, number) {
         (Kind::Model, 7) | (Kind::Attribute, 6 | 11) => message::<GraphProto>(Kind::Graph),
@@ -101,10 +105,16 @@ fn field(kind: Kind, number: u64) -> Field {
         (Kind::Model, 14) | (Kind::Tensor, 13) => message::<StringStringEntryProto>(Kind::Pair),
         (Kind::Model, 25) => message::<FunctionProto>(Kind::Function),
         (Kind::Graph, 1) | (Kind::Function, 7) => message::<NodeProto>(Kind::Node),
-        (Kind::Graph | Kind::Attribute, 5) => message::<TensorProto>(Kind::Tensor),
+        (Kind::Graph | Kind::Attribute, 5) | (Kind::Sequence | Kind::Optional, 3) => {
+            message::<TensorProto>(Kind::Tensor)
+        }
+        (Kind::Sequence | Kind::Optional, 5) => message::<SequenceProto>(Kind::Sequence),
+        (Kind::Sequence | Kind::Optional, 7) => message::<OptionalProto>(Kind::Optional),
         (Kind::Graph, 11..=13) => message::<ValueInfoProto>(Kind::ValueInfo),
         (Kind::Node, 5) | (Kind::Function, 11) => message::<AttributeProto>(Kind::Attribute),
-        (Kind::ValueInfo, 2) | (Kind::ElementType, 1) => message::<TypeProto>(Kind::Type),
+        (Kind::ValueInfo, 2) | (Kind::ElementType, 1) | (Kind::Attribute, 14) => {
+            message::<TypeProto>(Kind::Type)
+        }
         (Kind::Type, 1) => message::<TensorTypeProto>(Kind::TensorType),
         (Kind::Type, 4 | 9) => message::<ElementTypeProto>(Kind::ElementType),
         (Kind::TensorType, 2) => message::<TensorShapeProto>(Kind::Shape),
@@ -114,7 +124,7 @@ fn field(kind: Kind, number: u64) -> Field {
         | (Kind::Graph, 2 | 10)
         | (Kind::Node, 1..=4 | 7 | 8)
         | (Kind::Attribute, 1 | 21)
-        | (Kind::Opset | Kind::ValueInfo, 1)
+        | (Kind::Opset | Kind::ValueInfo | Kind::Sequence | Kind::Optional, 1)
         | (Kind::Tensor, 8)
         | (Kind::Dimension, 2)
         | (Kind::Function, 1 | 4..=6 | 10 | 13) => Field::Text,
@@ -142,12 +152,17 @@ pub(super) fn scan(bytes: &[u8], limits: &Limits) -> Result<(), WireError> {
     Walk { limits, nodes: 0, decoded: 0 }.message(Kind::Model, bytes, 0, 0, 0)
 }
 
-/// Walks over a file that holds one tensor.
+/// Walks over a file that holds one value of this type.
 ///
 /// # Errors
 /// As for [`scan`].
-pub(super) fn scan_tensor(bytes: &[u8], limits: &Limits) -> Result<(), WireError> {
-    Walk { limits, nodes: 0, decoded: 0 }.message(Kind::Tensor, bytes, 0, 0, 0)
+pub(super) fn scan_value(bytes: &[u8], ty: &ValueType, limits: &Limits) -> Result<(), WireError> {
+    let kind = match ty {
+        ValueType::Tensor(_) => Kind::Tensor,
+        ValueType::Sequence(_) => Kind::Sequence,
+        ValueType::Optional(_) => Kind::Optional,
+    };
+    Walk { limits, nodes: 0, decoded: 0 }.message(kind, bytes, 0, 0, 0)
 }
 
 impl Walk<'_> {

@@ -82,12 +82,29 @@ pub(super) fn value_type(proto: &TypeProto, unknown: &dyn Fn(usize) -> Dim) -> O
             shape.dim.iter().enumerate().map(|(axis, d)| dimension(d).unwrap_or_else(|| unknown(axis)));
         return Some(TensorType::new(element, dims).into());
     }
-    let inner =
-        |inner: &Option<Box<TypeProto>>| Some(Box::new(value_type(inner.as_ref()?, &|_| Dim::Unknown)?));
+    // Tensors of a list differ in shape: what is declared of them tells nothing of any one.
+    let inner = |inner: &Option<Box<TypeProto>>| {
+        Some(Box::new(value_type(inner.as_ref()?, &|_| Dim::Unknown)?.without_shapes()))
+    };
     if let Some(sequence) = &proto.sequence_type {
         return Some(ValueType::Sequence(inner(&sequence.elem_type)?));
     }
     proto.optional_type.as_ref().and_then(|o| Some(ValueType::Optional(inner(&o.elem_type)?)))
+}
+
+/// The type of a body's input, from its declaration and from the type of what it is first given: turns may change lengths,
+/// and only what is given tells the element type for sure.
+pub(super) fn given(declared: Option<ValueType>, given: Option<ValueType>) -> Option<ValueType> {
+    match (declared, given) {
+        (Some(ValueType::Tensor(declared)), Some(ValueType::Tensor(given))) => {
+            let fits = given.rank().is_none() || given.rank() == declared.rank();
+            let unknown = || given.dims.as_ref().map(|dims| dims.iter().map(|_| Dim::Unknown).collect());
+            let dims = if fits { declared.dims } else { unknown() };
+            Some(TensorType { element: given.element, dims, quantization: None }.into())
+        }
+        (Some(declared), _) => Some(declared),
+        (None, given) => given.map(|ty| ty.without_shapes()),
+    }
 }
 
 /// Whether a declared type cannot be the one that follows from the nodes.

@@ -202,6 +202,20 @@ impl Scope {
     /// Where the shape of the first result needs data or ranks that are not known, its element type is known still.
     fn guess_element(&mut self, id: NodeId) {
         let node = self.graph.node(id);
+        if let Op::If(armet_graph::ops::If { then_branch: body, .. })
+        | Op::Loop(armet_graph::ops::Loop { body, .. }) = &node.op
+        {
+            let first = usize::from(matches!(node.op, Op::Loop(_)));
+            let results = body.outputs().iter().skip(first);
+            let types: Vec<ValueType> = results.map(|o| body.value(o.value).ty.without_shapes()).collect();
+            for (output, ty) in node.outputs.clone().into_iter().zip(types) {
+                if let Some(output) = output.filter(|v| !self.known.contains(v)) {
+                    self.graph.value_mut(output).ty = ty;
+                    self.known.insert(output);
+                }
+            }
+            return;
+        }
         let Some(output) = node.output().filter(|v| !self.is_known(*v)) else { return };
         let of = |index: usize| node.input(index).and_then(|v| self.tensor_type(v)).map(|t| t.element);
         let element = match &node.op {
@@ -215,11 +229,6 @@ impl Scope {
             Op::Where(_) | Op::DequantizeLinear(_) => of(1),
             Op::OneHot(_) => of(2),
             Op::MatMulInteger(_) | Op::ConvInteger(_) => Some(ElementType::I32),
-            Op::If(op) => {
-                let branch = &op.then_branch;
-                let result = branch.outputs().first().map(|o| branch.value(o.value));
-                result.and_then(|v| v.ty.tensor()).map(|t| t.element)
-            }
             Op::QuantizeLinear(_) | Op::DynamicQuantizeLinear(_) => None,
             Op::Random(op) => op.element.or_else(|| of(0)),
             _ => of(0),

@@ -18,6 +18,7 @@ mod quantization;
 mod recurrent;
 mod reduction;
 mod resizing;
+mod sequences;
 mod sources;
 
 use super::error::Reason;
@@ -96,6 +97,7 @@ const TABLES: &[&[Entry]] = &[
     sources::ENTRIES,
     recurrent::ENTRIES,
     control::ENTRIES,
+    sequences::ENTRIES,
     quantization::ENTRIES,
     qlinear::ENTRIES,
     microsoft::ENTRIES,

@@ -126,6 +126,7 @@ fn every_operator_of_the_graph_is_read_or_internal() {
         ("Recurrent", "LSTM"),
         ("Random", "RandomNormal"),
         ("Requantize", "QLinearConv"),
+        ("Sequence", "SequenceAt"),
     ];
     for kind in armet_graph::OpKind::ALL {
         let name =
