@@ -10,11 +10,13 @@ use armet_tensor::{ElementType, Layout, Tensor};
 use smallvec::SmallVec;
 
 use crate::memory::{Interval, lower_bound, plan_memory};
-use crate::placement::{Placement, REFERENCE, Refusal, StepReport};
+use crate::placement::{Placement, REFERENCE, RUNTIME, Refusal, StepReport};
 use crate::plan::{
     Continuation, Handover, Location, MemoryReport, OutputSource, Stage, Step, StepKind, ValueNote,
 };
-use crate::{Backend, CompileContext, CompileError, CompiledNode, Lowered, NodeView, PackCache, Unsupported};
+use crate::{
+    Backend, CompileContext, CompileError, CompiledNode, LoopPlan, Lowered, NodeView, PackCache, Unsupported,
+};
 
 /// Values larger than this do not decide a continuation: the node that needs them is evaluated instead.
 const LARGEST_DECIDER: usize = 1024;
@@ -59,10 +61,19 @@ struct Cut {
 ///
 /// # Errors
 /// See [`CompileError`].
-pub fn compile(mut graph: Graph, options: &CompileOptions<'_>) -> Result<Stage, CompileError> {
+pub fn compile(graph: Graph, options: &CompileOptions<'_>) -> Result<Stage, CompileError> {
+    compile_for(graph, options, false)
+}
+
+/// As [`compile`]; `repeats` says whether it is for the body of a loop.
+pub(crate) fn compile_for(
+    mut graph: Graph,
+    options: &CompileOptions<'_>,
+    repeats: bool,
+) -> Result<Stage, CompileError> {
     let mut reports = run_passes(&mut graph, options, None)?;
     let inference = infer(&mut graph)?;
-    let cut = find_cut(&graph, &inference.cuts)?;
+    let cut = find_cut(&graph, &inference.cuts, repeats)?;
     let rest = (!cut.rest.is_empty()).then(|| split_rest(&mut graph, &cut));
     // Handed-over values count as results while this stage is laid out: the rest reads them in plain layout.
     let count = graph.outputs().len();
@@ -95,6 +106,11 @@ pub fn compile(mut graph: Graph, options: &CompileOptions<'_>) -> Result<Stage, 
     });
     graph.set_outputs(results[..count].to_vec());
     plan.placement.deferred = cut.rest.len();
+    for step in &mut plan.steps {
+        if let StepKind::Loop(body) = &mut step.kind {
+            body.prepare(options);
+        }
+    }
     Ok(Stage {
         notes: notes(&graph),
         graph,
@@ -107,6 +123,7 @@ pub fn compile(mut graph: Graph, options: &CompileOptions<'_>) -> Result<Stage, 
         passes: reports,
         memory: plan.memory,
         rest,
+        repeats,
     })
 }
 
@@ -233,7 +250,7 @@ fn is_concrete(ty: &ValueType) -> bool {
 
 /// Decides which nodes this stage runs: those whose results have known shapes, and those that must run for their
 /// results to get known.
-fn find_cut(graph: &Graph, cuts: &[(NodeId, InferError)]) -> Result<Cut, CompileError> {
+fn find_cut(graph: &Graph, cuts: &[(NodeId, InferError)], repeats: bool) -> Result<Cut, CompileError> {
     let reasons: HashMap<NodeId, &InferError> = cuts.iter().map(|(id, reason)| (*id, reason)).collect();
     let mut cut =
         Cut { run: Vec::new(), dynamic: HashSet::new(), rest: Vec::new(), deciders: HashSet::new() };
@@ -249,11 +266,14 @@ fn find_cut(graph: &Graph, cuts: &[(NodeId, InferError)]) -> Result<Cut, Compile
         }
         let decided_by = match (&node.op, reasons.get(&id)) {
             (Op::If(_), _) if node.input(0).is_some_and(|v| graph.constant(v).is_none()) => node.input(0),
+            // In a loop such values differ from turn to turn: moving elements costs less than to plan anew.
+            (op, Some(InferError::NeedsValue(_))) if repeats && only_moves(op) => None,
             (_, Some(InferError::NeedsValue(index))) => node.input(*index),
             _ => None,
         };
         if let Some(decider) = decided_by {
-            let bytes = graph.value(decider).ty.tensor().and_then(armet_graph::TensorType::byte_len);
+            let ty = graph.value(decider).ty.tensor().filter(|ty| ty.element != ElementType::String);
+            let bytes = ty.and_then(armet_graph::TensorType::byte_len);
             if bytes.is_some_and(|n| n <= LARGEST_DECIDER) && graph.constant(decider).is_none() {
                 cut.deciders.insert(decider);
                 cut.rest.push(id);
@@ -282,6 +302,37 @@ fn find_cut(graph: &Graph, cuts: &[(NodeId, InferError)]) -> Result<Cut, Compile
     Ok(cut)
 }
 
+fn only_moves(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Slice(_)
+            | Op::Reshape(_)
+            | Op::Expand(_)
+            | Op::Tile(_)
+            | Op::Range(_)
+            | Op::ConstantOfShape(_)
+            | Op::Squeeze(_)
+            | Op::Unsqueeze(_)
+            | Op::Split(_)
+            | Op::Pad(_)
+    )
+}
+
+/// Whether a node only hands on values that are no tensors, or copies tensors from and to them.
+fn hands_on(graph: &Graph, node: &armet_graph::Node) -> bool {
+    let is_tensor = |v: &ValueId| graph.value(*v).ty.tensor().is_some();
+    match node.op {
+        Op::Sequence(_) | Op::Optional(_) | Op::SplitToSequence(_) | Op::ConcatFromSequence(_) => true,
+        Op::Identity(_) => !node.inputs.iter().flatten().all(is_tensor),
+        _ => false,
+    }
+}
+
+fn has_text(graph: &Graph, node: &armet_graph::Node) -> bool {
+    let is_text = |v: &ValueId| graph.value(*v).ty.tensor().is_some_and(|t| t.element == ElementType::String);
+    node.inputs.iter().chain(&node.outputs).flatten().any(is_text)
+}
+
 /// A step whose values have no places yet.
 struct Draft {
     kind: StepKind,
@@ -294,6 +345,8 @@ struct Planner {
     /// For an alias, the value whose bytes it is.
     roots: HashMap<ValueId, ValueId>,
     placement: Placement,
+    /// Number of loops so far.
+    loops: usize,
 }
 
 /// The parts of a stage that planning gives.
@@ -310,20 +363,27 @@ struct Planned {
 impl Planner {
     fn new(graph: &Graph, cut: &Cut, options: &CompileOptions<'_>) -> Result<Self, Unlowered> {
         let context = CompileContext { packs: options.packs, threads: options.threads };
-        let mut planner = Self { drafts: Vec::new(), roots: HashMap::new(), placement: Placement::default() };
+        let mut planner =
+            Self { drafts: Vec::new(), roots: HashMap::new(), placement: Placement::default(), loops: 0 };
         for id in graph.order()? {
             let node = graph.node(id);
             check_sizes(graph, node)?;
             let mut refused: Vec<Refusal> = Vec::new();
             let mut compiled: Option<(crate::BackendId, Box<dyn CompiledNode>)> = None;
             let mut alias = false;
-            for backend in options.backends {
+            let own = matches!(node.op, Op::Loop(_)) || hands_on(graph, node);
+            for backend in options.backends.iter().filter(|_| !own) {
                 if cut.dynamic.contains(&id) {
                     refused.push(Refusal { backend: backend.id(), reason: Unsupported::RunTimeShape });
                     continue;
                 }
                 match backend.lower(NodeView { graph, id }) {
                     Ok(Lowered::Alias) => alias = true,
+                    Ok(Lowered::Kernel(_)) if has_text(graph, node) => {
+                        let reason = Unsupported::ElementType(ElementType::String);
+                        refused.push(Refusal { backend: backend.id(), reason });
+                        continue;
+                    }
                     Ok(Lowered::Kernel(lowering)) => {
                         compiled = Some((backend.id(), lowering.compile(&context)?));
                     }
@@ -359,12 +419,26 @@ impl Planner {
     ) -> Result<(), Unlowered> {
         let node = graph.node(id);
         let cost = node.op.cost(&types(graph, &node.inputs), &types(graph, &node.outputs));
-        let (backend, kernel, kind, scratch) = match compiled {
-            Some((backend, compiled)) => {
+        let plain = node
+            .inputs
+            .iter()
+            .chain(&node.outputs)
+            .flatten()
+            .all(|v| graph.value(*v).layout == Layout::Plain);
+        let (backend, kernel, kind, scratch) = match (compiled, &node.op) {
+            (Some((backend, compiled)), _) => {
                 let (kernel, scratch) = (compiled.kernel(), compiled.scratch_bytes());
                 (backend, kernel, StepKind::Kernel(compiled), scratch)
             }
-            None => {
+            (None, Op::Loop(op)) if plain => {
+                let body = LoopPlan::new(graph, node, op, self.loops);
+                self.loops += 1;
+                (RUNTIME, "loop".to_owned(), StepKind::Loop(Box::new(body)), 0)
+            }
+            (None, _) if plain && hands_on(graph, node) => {
+                (RUNTIME, "hand_on".to_owned(), StepKind::Evaluate(id), 0)
+            }
+            (None, _) => {
                 let reasons = if refused.is_empty() {
                     "only the reference was asked for".to_owned()
                 } else {
@@ -372,12 +446,6 @@ impl Planner {
                         refused.iter().map(|r| format!("{}: {}", r.backend, r.reason)).collect();
                     reasons.join("; ")
                 };
-                let plain = node
-                    .inputs
-                    .iter()
-                    .chain(&node.outputs)
-                    .flatten()
-                    .all(|v| graph.value(*v).layout == Layout::Plain);
                 let error =
                     CompileError::Refused { node: node.name.clone(), operator: node.op.name(), reasons };
                 if !options.allow_reference {
@@ -425,8 +493,19 @@ impl Planner {
         for (index, draft) in self.drafts.iter().enumerate() {
             for &value in graph.node(draft.node).outputs.iter().flatten() {
                 let until = last.get(&value).copied().unwrap_or(index);
-                if matches!(draft.kind, StepKind::Kernel(_)) {
-                    let bytes = graph.value(value).ty.tensor().and_then(armet_graph::TensorType::byte_len);
+                let ty = graph.value(value).ty.tensor();
+                // Texts have no size.
+                let bytes = ty
+                    .filter(|ty| ty.element != ElementType::String)
+                    .and_then(armet_graph::TensorType::byte_len);
+                let in_arena = match draft.kind {
+                    StepKind::Kernel(_) => true,
+                    StepKind::Loop(_) => {
+                        bytes.is_some() && ty.is_some_and(|ty| ty.element.byte_size().is_some())
+                    }
+                    StepKind::Evaluate(_) => false,
+                };
+                if in_arena {
                     intervals.push(Interval { bytes: bytes.unwrap_or(0), first: index, last: until });
                     owners.push(Some(value));
                 } else {
@@ -500,6 +579,7 @@ impl Planner {
             }
             steps.push(Step {
                 kind: draft.kind,
+                node: draft.node,
                 reads,
                 writes,
                 outputs: node.outputs.clone(),

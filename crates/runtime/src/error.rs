@@ -179,6 +179,27 @@ pub enum RunError {
         /// What is wrong.
         reason: String,
     },
+    /// The body of a loop failed.
+    #[error("in turn {turn} of {node}: {source}")]
+    Body {
+        /// The loop.
+        node: String,
+        /// Which turn, from 0.
+        turn: u64,
+        /// What went wrong there; it names the node of the body.
+        source: Box<RunError>,
+    },
+    /// A loop went on for longer than any should.
+    #[error("the loop {node} has not ended after {turns} turns")]
+    Endless {
+        /// The loop.
+        node: String,
+        /// How often it ran.
+        turns: u64,
+    },
+    /// The probe asked to stop.
+    #[error("the run was stopped")]
+    Stopped,
     /// A tensor could not be made.
     #[error(transparent)]
     Tensor(#[from] TensorError),

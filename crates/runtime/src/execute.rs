@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use armet_graph::{Value, ValueId, evaluate_node};
+use armet_graph::{Dim, Value, ValueId, ValueType, evaluate_node};
 use armet_kernels::threads::Team;
-use armet_tensor::{Arena, Tensor, TensorView};
+use armet_tensor::{Arena, ElementType, Shape, Tensor, TensorView};
 use smallvec::SmallVec;
 
-use crate::compile::{CompileOptions, compile};
+use crate::compile::{CompileOptions, compile_for};
+use crate::looping::{LoopRun, LoopState};
 use crate::plan::{Location, Stage, Step, StepKind};
 use crate::probe::StepResult;
 use crate::{Bindings, Probe, RunError};
@@ -50,6 +51,58 @@ impl<'a> ValueRef<'a> {
     }
 }
 
+/// What of a value decides the plan of the nodes that read it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Kind {
+    /// A tensor's element type and shape.
+    Tensor(ElementType, Shape),
+    /// What any other value is, without shapes; nothing for empty lists, which do not tell.
+    Other(Option<ValueType>),
+}
+
+impl Kind {
+    pub(crate) fn of(value: ValueRef<'_>) -> Self {
+        match (value.view(), value) {
+            (Some(view), _) => Self::Tensor(view.element(), Shape::new(view.shape())),
+            (None, ValueRef::Value(value)) => Self::Other(value.value_type().map(|ty| ty.without_shapes())),
+            (None, ValueRef::Tensor(_)) => Self::Other(None),
+        }
+    }
+
+    /// The kind of all values of a type; `None` where its values differ in kind.
+    pub(crate) fn of_type(ty: &ValueType) -> Option<Self> {
+        match ty {
+            ValueType::Tensor(ty) => Some(Self::Tensor(ty.element, ty.shape()?)),
+            other => Some(Self::Other(Some(other.without_shapes()))),
+        }
+    }
+
+    pub(crate) fn fits(&self, value: ValueRef<'_>) -> bool {
+        match (self, value.view()) {
+            (Self::Tensor(element, shape), Some(view)) => {
+                view.element() == *element && view.shape() == shape.dims()
+            }
+            (Self::Other(_), None) => Self::of(value) == *self,
+            _ => false,
+        }
+    }
+
+    /// Makes a type that of this kind of value. What is known of shapes inside a list stays.
+    pub(crate) fn set(&self, ty: &mut ValueType) {
+        match (self, ty) {
+            (Self::Tensor(element, shape), ValueType::Tensor(ty)) => {
+                ty.element = *element;
+                ty.dims = Some(shape.iter().map(|&d| Dim::Fixed(d)).collect());
+            }
+            (Self::Tensor(element, shape), ty) => {
+                *ty = armet_graph::TensorType::fixed(*element, shape).into();
+            }
+            (Self::Other(Some(found)), ty) if ty.without_shapes() != *found => *ty = found.clone(),
+            (Self::Other(_), _) => {}
+        }
+    }
+}
+
 impl<'a> From<&'a Tensor> for ValueRef<'a> {
     fn from(tensor: &'a Tensor) -> Self {
         Self::Tensor(tensor.view())
@@ -77,11 +130,18 @@ struct Core {
     stage: Arc<Stage>,
     arena: Arena,
     slots: Vec<Option<Value>>,
+    loops: Vec<LoopState>,
 }
 
-/// What a continuation was compiled for.
+/// What a continuation was compiled for: of each value that it takes over the contents, where they decide, or the kind.
 #[derive(Debug)]
-struct Key(Vec<Value>);
+struct Key(Vec<Part>);
+
+#[derive(Debug)]
+enum Part {
+    Contents(Value),
+    Kind(Kind),
+}
 
 #[derive(Debug)]
 struct Child {
@@ -115,45 +175,58 @@ impl<'a> Inputs<'a> {
     }
 }
 
+/// Shows bytes of an arena as the value that lies there.
+fn view<'a>(stage: &'a Stage, value: ValueId, bytes: &'a [u8]) -> Option<ValueRef<'a>> {
+    let ty = stage.notes[value.index()].ty.tensor()?;
+    let shape = stage.shape(value)?;
+    TensorView::new(ty.element, shape, bytes).ok().map(ValueRef::Tensor)
+}
+
+/// A value under the shape that the stage knows it by: an alias of a reshape has another than the bytes it is.
+fn reshaped<'a>(stage: &'a Stage, value: ValueId, found: ValueRef<'a>) -> Option<ValueRef<'a>> {
+    let (Some(view), Some(shape)) = (found.view(), stage.shape(value)) else { return Some(found) };
+    if view.shape() == shape.dims() {
+        return Some(found);
+    }
+    view.with_shape(shape).ok().map(ValueRef::Tensor)
+}
+
+/// The value at a place; `read` gives bytes of the arena.
+fn locate<'a>(
+    stage: &'a Stage,
+    slots: &'a [Option<Value>],
+    inputs: &Inputs<'a>,
+    value: ValueId,
+    location: Location,
+    read: impl Fn(usize, usize) -> Option<&'a [u8]>,
+) -> Option<ValueRef<'a>> {
+    match location {
+        Location::Arena { offset, len } => view(stage, value, read(offset, len)?),
+        Location::Constant(index) => reshaped(stage, value, ValueRef::Tensor(stage.constants[index].view())),
+        Location::Input(index) => reshaped(stage, value, inputs.get(index)?),
+        Location::Slot(index) => reshaped(stage, value, ValueRef::Value(slots[index].as_ref()?)),
+    }
+}
+
 impl Core {
-    fn view<'a>(&'a self, value: ValueId, bytes: &'a [u8]) -> Option<ValueRef<'a>> {
-        let ty = self.stage.notes[value.index()].ty.tensor()?;
-        let shape = self.stage.shape(value)?;
-        TensorView::new(ty.element, shape, bytes).ok().map(ValueRef::Tensor)
-    }
-
     fn at<'a>(&'a self, value: ValueId, location: Location, inputs: &Inputs<'a>) -> Option<ValueRef<'a>> {
-        match location {
-            Location::Arena { offset, len } => self.view(value, self.arena.read(offset, len)),
-            // Constants and inputs may be shown under another shape than their own: an alias of a reshape.
-            Location::Constant(index) => {
-                self.reshaped(value, ValueRef::Tensor(self.stage.constants[index].view()))
-            }
-            Location::Input(index) => {
-                let given = inputs.get(index)?;
-                self.reshaped(value, given)
-            }
-            Location::Slot(index) => self.reshaped(value, ValueRef::Value(self.slots[index].as_ref()?)),
-        }
-    }
-
-    fn reshaped<'a>(&'a self, value: ValueId, found: ValueRef<'a>) -> Option<ValueRef<'a>> {
-        let (Some(view), Some(shape)) = (found.view(), self.stage.shape(value)) else { return Some(found) };
-        if view.shape() == shape.dims() || found.to_text() {
-            return Some(found);
-        }
-        TensorView::new(view.element(), shape, view.bytes()).ok().map(ValueRef::Tensor)
+        let read = |offset, len| Some(self.arena.read(offset, len));
+        locate(&self.stage, &self.slots, inputs, value, location, read)
     }
 
     fn run(
         &mut self,
         inputs: &Inputs<'_>,
+        options: &CompileOptions<'_>,
         team: &Team,
         seed: u64,
         probe: &mut dyn Probe,
     ) -> Result<(), RunError> {
         let stage = Arc::clone(&self.stage);
         for (index, step) in stage.steps.iter().enumerate() {
+            if probe.wants_stop() {
+                return Err(RunError::Stopped);
+            }
             let started = Instant::now();
             match &step.kind {
                 StepKind::Kernel(node) => {
@@ -161,6 +234,10 @@ impl Core {
                     run_kernel(&stage, step, node.as_ref(), arena, slots, inputs, team)?;
                 }
                 StepKind::Evaluate(_) => self.evaluate(step, inputs, seed)?,
+                StepKind::Loop(plan) => {
+                    let seed = seed.wrapping_mul(31).wrapping_add(plan.index as u64);
+                    self.repeat(&stage, step, plan, inputs, options, team, seed, probe)?;
+                }
             }
             let duration = started.elapsed();
             let report = &stage.placement.steps[index];
@@ -198,6 +275,45 @@ impl Core {
             .collect()
     }
 
+    fn repeat(
+        &mut self,
+        stage: &Stage,
+        step: &Step,
+        plan: &crate::LoopPlan,
+        inputs: &Inputs<'_>,
+        options: &CompileOptions<'_>,
+        team: &Team,
+        seed: u64,
+        probe: &mut dyn Probe,
+    ) -> Result<(), RunError> {
+        let node = stage.graph.node(step.node);
+        let (state, slots) = (&mut self.loops[plan.index], &self.slots);
+        let mut split = self.arena.split(&step.ranges);
+        let mut next = 0;
+        let places = step.writes.iter().map(|write| match write {
+            Some(Location::Arena { .. }) => {
+                next += 1;
+                split.take_write(next - 1)
+            }
+            _ => None,
+        });
+        let places = places.collect();
+        let read = |offset, len| split.read(offset, len);
+        let reads = node.inputs.iter().zip(&step.reads);
+        let reads = reads
+            .map(|(value, location)| locate(stage, slots, inputs, (*value)?, (*location)?, read))
+            .collect();
+        let types = node.outputs.iter().map(|v| v.map(|v| &stage.notes[v.index()].ty)).collect();
+        let run = LoopRun { plan, reads, places, types, options, team, seed };
+        let results = run.run(state, probe)?;
+        for (write, value) in step.writes.iter().zip(results) {
+            if let Some(Location::Slot(slot)) = write {
+                self.slots[*slot] = value;
+            }
+        }
+        Ok(())
+    }
+
     fn evaluate(&mut self, step: &Step, inputs: &Inputs<'_>, seed: u64) -> Result<(), RunError> {
         let StepKind::Evaluate(id) = step.kind else { return Ok(()) };
         let stage = Arc::clone(&self.stage);
@@ -225,12 +341,6 @@ impl Core {
             }
         }
         Ok(())
-    }
-}
-
-impl ValueRef<'_> {
-    fn to_text(self) -> bool {
-        matches!(self, Self::Value(Value::Tensor(tensor)) if !tensor.strings().is_empty())
     }
 }
 
@@ -268,7 +378,7 @@ fn run_kernel(
             && bytes.as_ptr().addr() % 16 != 0
             && !bytes.is_empty()
         {
-            let copy = Tensor::from_bytes(armet_tensor::ElementType::U8, [bytes.len()], bytes)?;
+            let copy = Tensor::from_bytes(ElementType::U8, [bytes.len()], bytes)?;
             copies.push((index, copy));
         }
         reads.push(bytes);
@@ -295,7 +405,9 @@ impl StageState {
     pub fn new(stage: Arc<Stage>) -> Self {
         let arena = Arena::new(stage.arena_bytes);
         let slots = vec![None; stage.slots];
-        Self { core: Core { stage, arena, slots }, children: Vec::new() }
+        let loops = stage.steps.iter().filter(|step| matches!(step.kind, StepKind::Loop(_)));
+        let loops = loops.map(|_| LoopState::new()).collect();
+        Self { core: Core { stage, arena, slots, loops }, children: Vec::new() }
     }
 
     /// The stage.
@@ -303,20 +415,25 @@ impl StageState {
         &self.core.stage
     }
 
-    /// The stages that the last run went through, first to last.
+    /// The stages that the last run went through, first to last, each before those of the bodies of its loops.
     pub fn stages(&self) -> Vec<&Arc<Stage>> {
-        let mut out = vec![self.stage()];
+        let mut out = Vec::new();
         let mut at = self;
-        while let (Some(_), Some(child)) = (&at.core.stage.rest, at.children.first()) {
-            at = &child.state;
+        loop {
             out.push(at.stage());
+            out.extend(at.core.loops.iter().flat_map(LoopState::stages));
+            match (&at.core.stage.rest, at.children.first()) {
+                (Some(_), Some(child)) => at = &child.state,
+                _ => return out,
+            }
         }
-        out
     }
 
-    /// Bytes of all arenas, continuations included.
+    /// Bytes of all arenas, those of continuations and bodies included.
     pub fn arena_bytes(&self) -> usize {
-        self.core.arena.len() + self.children.iter().map(|c| c.state.arena_bytes()).sum::<usize>()
+        let children: usize = self.children.iter().map(|c| c.state.arena_bytes()).sum();
+        let bodies: usize = self.core.loops.iter().map(LoopState::arena_bytes).sum();
+        self.core.arena.len() + children + bodies
     }
 
     /// Runs the stage and what follows on these inputs, in the order of the graph's inputs.
@@ -342,7 +459,7 @@ impl StageState {
         seed: u64,
         probe: &mut dyn Probe,
     ) -> Result<(), RunError> {
-        self.core.run(inputs, team, seed, probe)?;
+        self.core.run(inputs, options, team, seed, probe)?;
         if self.core.stage.rest.is_none() {
             return Ok(());
         }
@@ -350,7 +467,7 @@ impl StageState {
             Some(at) => at,
             None => {
                 let key = Key::of(&self.core, inputs)?;
-                let state = continuation(&self.core, &key, inputs, options)?;
+                let state = continuation(&self.core, &key, options)?;
                 self.children.truncate(KEPT_PLANS - 1);
                 self.children.push(Child { key, state });
                 self.children.len() - 1
@@ -375,12 +492,12 @@ impl StageState {
         // An input of a continuation is a value of the stage before, or in turn an input of that.
         while let Location::Input(input) = location {
             let Some(outer) = path.pop() else {
-                return last.reshaped(source.value, *inputs.get(input)?);
+                return reshaped(&last.stage, source.value, *inputs.get(input)?);
             };
             let handover = outer.stage.input_handover(input)?;
             if !matches!(handover.location, Location::Input(_)) {
                 let found = outer.at(handover.source, handover.location, &Inputs::User(&[]))?;
-                return last.reshaped(source.value, found);
+                return reshaped(&last.stage, source.value, found);
             }
             (core, location) = (outer, handover.location);
         }
@@ -400,9 +517,10 @@ impl Key {
                         node: core.stage.notes[handover.source.index()].name.clone(),
                         reason: "the value was not computed".into(),
                     })?;
-                Ok(match (handover.decides, found.view()) {
-                    (true, _) | (false, None) => found.to_value(),
-                    (false, Some(view)) => shape_of(&view).into(),
+                Ok(if handover.decides {
+                    Part::Contents(found.to_value())
+                } else {
+                    Part::Kind(Kind::of(found))
                 })
             })
             .collect::<Result<Vec<_>, _>>()
@@ -411,71 +529,37 @@ impl Key {
 
     fn matches(&self, core: &Core, inputs: &Inputs<'_>) -> bool {
         let Some(rest) = core.stage.rest.as_ref() else { return false };
-        rest.handovers.iter().zip(&self.0).all(|(handover, key)| {
+        rest.handovers.iter().zip(&self.0).all(|(handover, part)| {
             let Some(found) = core.at(handover.source, handover.location, inputs) else { return false };
-            match (handover.decides, found.view(), key) {
-                (true, Some(view), Value::Tensor(tensor)) => {
+            match (part, found.view()) {
+                (Part::Contents(Value::Tensor(tensor)), Some(view)) => {
                     tensor.shape().dims() == view.shape()
                         && tensor.bytes() == view.bytes()
-                        && !found.to_text()
+                        && tensor.strings() == view.strings()
                 }
-                (false, Some(view), Value::Tensor(shape)) => {
-                    let dims = bytemuck_dims(shape);
-                    dims.len() == view.shape().len()
-                        && dims.iter().zip(view.shape()).all(|(a, b)| *a == *b as u64)
-                }
-                _ => matches!(found, ValueRef::Value(value) if value == key),
+                (Part::Contents(value), _) => matches!(found, ValueRef::Value(other) if other == value),
+                (Part::Kind(kind), _) => kind.fits(found),
             }
         })
     }
 }
 
-/// A shape as a tensor, so that it can stand in a key.
-fn shape_of(view: &TensorView<'_>) -> Tensor {
-    let dims: SmallVec<[u64; 6]> = view.shape().iter().map(|&d| d as u64).collect();
-    Tensor::vector(&dims)
-}
-
-fn bytemuck_dims(shape: &Tensor) -> std::borrow::Cow<'_, [u64]> {
-    shape.expect::<u64>()
-}
-
 /// Compiles what follows a stage for the values at hand.
-fn continuation(
-    core: &Core,
-    key: &Key,
-    inputs: &Inputs<'_>,
-    options: &CompileOptions<'_>,
-) -> Result<StageState, RunError> {
+fn continuation(core: &Core, key: &Key, options: &CompileOptions<'_>) -> Result<StageState, RunError> {
     let rest = core.stage.rest.as_ref().ok_or_else(|| RunError::MissingInput("nothing follows".into()))?;
     let mut graph = rest.graph.clone();
     let mut graph_inputs = Vec::new();
-    for (handover, value) in rest.handovers.iter().zip(&key.0) {
-        if handover.decides {
-            if let Value::Tensor(tensor) = value {
-                graph.set_constant(handover.value, tensor.clone());
+    for (handover, part) in rest.handovers.iter().zip(&key.0) {
+        match part {
+            Part::Contents(Value::Tensor(tensor)) => graph.set_constant(handover.value, tensor.clone()),
+            Part::Contents(_) => {}
+            Part::Kind(kind) => {
+                graph_inputs.push(handover.value);
+                kind.set(&mut graph.value_mut(handover.value).ty);
             }
-            continue;
-        }
-        graph_inputs.push(handover.value);
-        let found = core.at(handover.source, handover.location, inputs);
-        let slot = &mut graph.value_mut(handover.value).ty;
-        match (slot, found) {
-            (armet_graph::ValueType::Tensor(ty), Some(found)) if found.view().is_some() => {
-                if let Some(view) = found.view() {
-                    ty.element = view.element();
-                    ty.dims = Some(view.shape().iter().map(|&d| d.into()).collect());
-                }
-            }
-            (slot, Some(ValueRef::Value(value))) => {
-                if let Some(ty) = value.value_type() {
-                    *slot = ty;
-                }
-            }
-            _ => {}
         }
     }
     graph.set_inputs(graph_inputs);
-    let stage = compile(graph, options)?;
+    let stage = compile_for(graph, options, core.stage.repeats)?;
     Ok(StageState::new(Arc::new(stage)))
 }

@@ -11,6 +11,7 @@ mod backend;
 mod compile;
 mod error;
 mod execute;
+mod looping;
 mod memory;
 mod packs;
 mod placement;
@@ -23,8 +24,9 @@ pub use backend::{
 pub use compile::{CompileOptions, compile};
 pub use error::{CompileError, RunError, Unsupported};
 pub use execute::{StageState, ValueRef};
+pub use looping::LoopPlan;
 pub use memory::{Interval, MemoryPlan, plan_memory};
 pub use packs::PackCache;
-pub use placement::{Placement, REFERENCE, Refusal, StepReport};
+pub use placement::{Placement, REFERENCE, RUNTIME, Refusal, StepReport};
 pub use plan::{Continuation, Location, MemoryReport, OutputSource, Stage, Step, StepKind};
 pub use probe::{NoProbe, Probe, StepResult};

@@ -8,6 +8,9 @@ use crate::{BackendId, Unsupported};
 /// nothing.
 pub const REFERENCE: BackendId = BackendId("reference");
 
+/// The runtime itself: loops, and handing on lists and optional values. It computes nothing.
+pub const RUNTIME: BackendId = BackendId("runtime");
+
 /// A backend that did not take a node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {

@@ -7,7 +7,7 @@ use armet_graph::{Graph, NodeId, ValueId, ValueType};
 use armet_tensor::{Layout, Quantization, Shape, Tensor};
 use smallvec::SmallVec;
 
-use crate::{CompiledNode, Placement};
+use crate::{CompiledNode, LoopPlan, Placement};
 
 /// Where a value is while a stage runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub enum StepKind {
     Kernel(Box<dyn CompiledNode>),
     /// Evaluates the node by its meaning and keeps the results in slots.
     Evaluate(NodeId),
+    /// Runs a body, a plan of its own, again and again.
+    Loop(Box<LoopPlan>),
 }
 
 impl std::fmt::Debug for StepKind {
@@ -40,6 +42,7 @@ impl std::fmt::Debug for StepKind {
         match self {
             Self::Kernel(node) => write!(f, "Kernel({})", node.kernel()),
             Self::Evaluate(id) => write!(f, "Evaluate({})", id.index()),
+            Self::Loop(_) => f.write_str("Loop"),
         }
     }
 }
@@ -49,6 +52,8 @@ impl std::fmt::Debug for StepKind {
 pub struct Step {
     /// What it does.
     pub kind: StepKind,
+    /// The node that it is.
+    pub node: NodeId,
     /// Where its inputs are.
     pub reads: SmallVec<[Option<Location>; 4]>,
     /// Where its outputs go.
@@ -151,12 +156,23 @@ pub struct Stage {
     pub memory: MemoryReport,
     /// The rest, when data decides it.
     pub rest: Option<Continuation>,
+    /// Whether it is run again and again with values that differ: then values that decide shapes of cheap nodes do not
+    /// decide what follows.
+    pub(crate) repeats: bool,
 }
 
 impl Stage {
     /// The concrete logical shape of a value, when it is known before running.
     pub fn shape(&self, value: ValueId) -> Option<&Shape> {
         self.notes[value.index()].shape.as_ref()
+    }
+
+    /// The plans of the bodies of its loops, as far as types were known beforehand.
+    pub fn bodies(&self) -> impl Iterator<Item = &Arc<Self>> {
+        self.steps.iter().filter_map(|step| match &step.kind {
+            StepKind::Loop(plan) => plan.first(),
+            _ => None,
+        })
     }
 
     /// What the continuation's input with this index is here: the handovers that do not decide, in order.

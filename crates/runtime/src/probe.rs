@@ -57,6 +57,11 @@ impl StepResult<'_> {
 pub trait Probe {
     /// Whether results are wanted; they cost a look-up per step.
     fn wants_results(&self) -> bool;
+    /// Whether the run is to end with [`RunError::Stopped`](crate::RunError::Stopped); asked before each step, and so in
+    /// each turn of a loop.
+    fn wants_stop(&self) -> bool {
+        false
+    }
     /// A step has run.
     fn step(&mut self, report: &StepReport, duration: Duration, results: &[StepResult<'_>]);
 }

@@ -199,7 +199,7 @@ impl Tensor {
 
     /// A borrowed view.
     pub fn view(&self) -> TensorView<'_> {
-        TensorView { element: self.element, shape: &self.shape, bytes: self.bytes() }
+        TensorView { element: self.element, shape: &self.shape, bytes: self.bytes(), strings: self.strings() }
     }
 
     /// The same elements under another shape; shares the bytes.
@@ -299,6 +299,7 @@ pub struct TensorView<'a> {
     element: ElementType,
     shape: &'a [usize],
     bytes: &'a [u8],
+    strings: &'a [String],
 }
 
 impl<'a> TensorView<'a> {
@@ -308,7 +309,22 @@ impl<'a> TensorView<'a> {
     /// When the number of bytes does not fit the shape.
     pub fn new(element: ElementType, shape: &'a [usize], bytes: &'a [u8]) -> Result<Self, TensorError> {
         Tensor::check(element, &Shape::new(shape), bytes.len())?;
-        Ok(Self { element, shape, bytes })
+        Ok(Self { element, shape, bytes, strings: &[] })
+    }
+
+    /// The same elements under another shape.
+    ///
+    /// # Errors
+    /// When the element counts differ.
+    pub fn with_shape<'b>(&self, shape: &'b [usize]) -> Result<TensorView<'b>, TensorError>
+    where
+        'a: 'b,
+    {
+        let to = Shape::new(shape);
+        if to.checked_len() != Shape::new(self.shape).checked_len() {
+            return Err(TensorError::Reshape { from: Shape::new(self.shape), to });
+        }
+        Ok(TensorView { element: self.element, shape, bytes: self.bytes, strings: self.strings })
     }
 
     /// Its element type.
@@ -321,9 +337,14 @@ impl<'a> TensorView<'a> {
         self.shape
     }
 
-    /// Its bytes.
+    /// Its bytes; none for text.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// Its texts; none for numbers.
+    pub fn strings(&self) -> &'a [String] {
+        self.strings
     }
 
     /// The elements; copied when the bytes are not aligned for `T`.
@@ -342,11 +363,11 @@ impl<'a> TensorView<'a> {
 
     /// An owned copy.
     pub fn to_tensor(&self) -> Tensor {
-        Tensor {
-            element: self.element,
-            shape: Shape::new(self.shape),
-            data: Data::Aligned(Arc::new(AlignedBytes::copy_from(self.bytes))),
-        }
+        let data = match self.element {
+            ElementType::String => Data::Text(self.strings.into()),
+            _ => Data::Aligned(Arc::new(AlignedBytes::copy_from(self.bytes))),
+        };
+        Tensor { element: self.element, shape: Shape::new(self.shape), data }
     }
 }
 

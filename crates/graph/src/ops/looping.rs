@@ -297,19 +297,10 @@ impl Stack {
             return Err(EvaluateError::Invalid("only tensors can be stacked by a loop".into()));
         };
         match self.0.first() {
-            Some(first) if (first.element(), first.shape()) != (tensor.element(), tensor.shape()) => {
-                return Err(EvaluateError::Invalid(format!(
-                    "a turn gave {}{} to be stacked, the first one {}{}",
-                    tensor.element(),
-                    tensor.shape(),
-                    first.element(),
-                    first.shape()
-                )));
-            }
-            Some(_) => {}
+            Some(first) => same_type(first, &tensor)?,
             // What could not be held in the end is refused at once.
             None if most <= MOST_TURNS => {
-                self.stacked_shape(&tensor, usize::try_from(most).unwrap_or(usize::MAX))?;
+                stacked_shape(&tensor, usize::try_from(most).unwrap_or(usize::MAX))?;
             }
             None => {}
         }
@@ -317,24 +308,45 @@ impl Stack {
         Ok(())
     }
 
-    fn stacked_shape(&self, first: &Tensor, count: usize) -> Result<Shape, EvaluateError> {
-        let shape: Shape = std::iter::once(count).chain(first.shape().iter().copied()).collect();
-        movement::check_size(first.element(), &shape)?;
-        Ok(shape)
-    }
-
     fn finish(self) -> Result<Tensor, EvaluateError> {
-        let Some(first) = self.0.first() else {
-            return Err(EvaluateError::Invalid("the body has too few results".into()));
-        };
-        let shape = self.stacked_shape(first, self.0.len())?;
-        let count = first.len();
-        let mut out = Elements::zeros(first.element(), shape)?;
-        for (turn, tensor) in self.0.iter().enumerate() {
-            out.copy(turn * count, tensor, 0, count);
-        }
-        out.finish()
+        stack(&self.0)
     }
+}
+
+fn stacked_shape(first: &Tensor, count: usize) -> Result<Shape, EvaluateError> {
+    let shape: Shape = std::iter::once(count).chain(first.shape().iter().copied()).collect();
+    movement::check_size(first.element(), &shape)?;
+    Ok(shape)
+}
+
+/// Tensors of one type along a new first axis.
+///
+/// # Errors
+/// When there are none, they differ in type, or the result cannot be held.
+pub fn stack(parts: &[Tensor]) -> Result<Tensor, EvaluateError> {
+    let Some(first) = parts.first() else {
+        return Err(EvaluateError::Invalid("there is nothing to stack".into()));
+    };
+    let count = first.len();
+    let mut out = Elements::zeros(first.element(), stacked_shape(first, parts.len())?)?;
+    for (turn, tensor) in parts.iter().enumerate() {
+        same_type(first, tensor)?;
+        out.copy(turn * count, tensor, 0, count);
+    }
+    out.finish()
+}
+
+fn same_type(first: &Tensor, tensor: &Tensor) -> Result<(), EvaluateError> {
+    if (first.element(), first.shape()) == (tensor.element(), tensor.shape()) {
+        return Ok(());
+    }
+    Err(EvaluateError::Invalid(format!(
+        "a turn gave {}{} to be stacked, the first one {}{}",
+        tensor.element(),
+        tensor.shape(),
+        first.element(),
+        first.shape()
+    )))
 }
 
 fn cases() -> Vec<Case> {

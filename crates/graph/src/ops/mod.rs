@@ -141,7 +141,7 @@ modules! {
     identity: Identity;
     recurrent: Recurrent, RecurrentKind, RecurrentActivation, Direction;
     conditional: If;
-    looping: Loop, MOST_TURNS;
+    looping: Loop, MOST_TURNS, stack;
     sequence: Sequence, SequenceKind;
     split_to_sequence: SplitToSequence;
     concat_from_sequence: ConcatFromSequence;
