@@ -78,7 +78,7 @@ pub fn check_case(case: &Case, backend: &Arc<dyn Backend>, threads: usize) -> Re
         allow_reference: true,
     };
     let stage = Arc::new(compile(graph, &options).map_err(|e| format!("does not compile: {e}"))?);
-    let mut state = StageState::new(Arc::clone(&stage));
+    let mut state = StageState::new(Arc::clone(&stage)).map_err(|e| e.to_string())?;
     let team = Team::new(threads);
     let refs: Vec<ValueRef<'_>> = feed.iter().map(ValueRef::from).collect();
     for round in 0..2 {

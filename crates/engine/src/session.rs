@@ -144,7 +144,7 @@ impl Session {
     fn push_plan(&mut self, types: Vec<(ElementType, Shape)>) -> Result<usize, RunError> {
         let stage = self.compiled.plan(&types)?;
         self.plans.truncate(KEPT_PLANS - 1);
-        self.plans.push(Planned { types, state: StageState::new(Arc::new(stage)) });
+        self.plans.push(Planned { types, state: StageState::new(Arc::new(stage))? });
         Ok(self.plans.len() - 1)
     }
 }

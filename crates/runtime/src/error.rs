@@ -123,6 +123,14 @@ pub enum CompileError {
         /// What inference said.
         reason: String,
     },
+    /// The system has no block of memory of this size.
+    #[error("there is no memory for {what} ({bytes} bytes)")]
+    OutOfMemory {
+        /// What it is for.
+        what: String,
+        /// How many bytes.
+        bytes: usize,
+    },
     /// A value larger than memory.
     #[error("value {value} with shape {shape} does not fit in memory")]
     TooLarge {

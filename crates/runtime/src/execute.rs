@@ -402,12 +402,19 @@ fn run_kernel(
 
 impl StageState {
     /// Memory for a stage.
-    pub fn new(stage: Arc<Stage>) -> Self {
-        let arena = Arena::new(stage.arena_bytes);
+    ///
+    /// # Errors
+    /// [`CompileError::OutOfMemory`].
+    pub fn new(stage: Arc<Stage>) -> Result<Self, crate::CompileError> {
+        let bytes = stage.arena_bytes;
+        let arena = Arena::try_new(bytes).ok_or_else(|| crate::CompileError::OutOfMemory {
+            what: "the values of a run".to_owned(),
+            bytes,
+        })?;
         let slots = vec![None; stage.slots];
         let loops = stage.steps.iter().filter(|step| matches!(step.kind, StepKind::Loop(_)));
         let loops = loops.map(|_| LoopState::new()).collect();
-        Self { core: Core { stage, arena, slots, loops }, children: Vec::new() }
+        Ok(Self { core: Core { stage, arena, slots, loops }, children: Vec::new() })
     }
 
     /// The stage.
@@ -561,5 +568,5 @@ fn continuation(core: &Core, key: &Key, options: &CompileOptions<'_>) -> Result<
     }
     graph.set_inputs(graph_inputs);
     let stage = compile_for(graph, options, core.stage.repeats)?;
-    Ok(StageState::new(Arc::new(stage)))
+    Ok(StageState::new(Arc::new(stage))?)
 }

@@ -324,7 +324,7 @@ impl LoopRun<'_, '_> {
                     }
                 };
                 state.bodies.truncate(KEPT_BODIES - 1);
-                state.bodies.push((kinds, StageState::new(stage)));
+                state.bodies.push((kinds, StageState::new(stage)?));
                 state.bodies.len() - 1
             }
         };

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use armet_tensor::Tensor;
 
+use crate::CompileError;
+
 type Key = ((usize, usize), String);
 type Entry = (Tensor, Arc<dyn Any + Send + Sync>);
 
@@ -21,17 +23,22 @@ impl PackCache {
     /// `form` names everything that the result depends on besides the tensor's bytes.
     ///
     /// # Errors
-    /// Those of `make`.
-    pub fn get<T: Any + Send + Sync, E>(
+    /// Those of `make`, and [`CompileError::OutOfMemory`].
+    pub fn get<T: Any + Send + Sync>(
         &self,
         tensor: &Tensor,
         form: &str,
-        make: impl FnOnce() -> Result<T, E>,
-    ) -> Result<Arc<T>, E> {
+        make: impl FnOnce() -> Result<T, CompileError>,
+    ) -> Result<Arc<T>, CompileError> {
         let key = (tensor.identity(), form.to_owned());
         let found = self.lock().get(&key).map(|(_, pack)| Arc::clone(pack));
         if let Some(pack) = found.and_then(|pack| pack.downcast::<T>().ok()) {
             return Ok(pack);
+        }
+        // Kernels allocate without asking: where there is clearly no room, that would end the process.
+        let bytes = tensor.bytes().len();
+        if Vec::<u8>::new().try_reserve_exact(bytes.saturating_add(bytes / 4)).is_err() {
+            return Err(CompileError::OutOfMemory { what: "packed weights".to_owned(), bytes });
         }
         let pack = Arc::new(make()?);
         // The tensor is kept so that its address stays its own.
@@ -71,7 +78,7 @@ mod tests {
         let tensor = Tensor::vector(&[1.0f32, 2.0]);
         let mut made = 0;
         for form in ["a", "b", "a"] {
-            let pack = cache.get::<usize, ()>(&tensor.clone(), form, || {
+            let pack = cache.get::<usize>(&tensor.clone(), form, || {
                 made += 1;
                 Ok(made)
             });
@@ -84,7 +91,8 @@ mod tests {
     fn a_failure_is_not_kept() {
         let cache = PackCache::default();
         let tensor = Tensor::vector(&[1.0f32]);
-        assert!(cache.get::<u8, _>(&tensor, "x", || Err("no")).is_err());
-        assert_eq!(cache.get::<u8, &str>(&tensor, "x", || Ok(3)).map(|p| *p), Ok(3));
+        let error = CompileError::OutOfMemory { what: "x".to_owned(), bytes: 1 };
+        assert_eq!(cache.get::<u8>(&tensor, "x", || Err(error.clone())).unwrap_err(), error);
+        assert_eq!(cache.get::<u8>(&tensor, "x", || Ok(3)).map(|p| *p), Ok(3));
     }
 }

@@ -27,6 +27,13 @@ impl AlignedBytes {
         Some(Self { chunks: bytemuck::try_zeroed_vec(len.div_ceil(ALIGNMENT)).ok()?, len })
     }
 
+    /// A copy of `bytes`; `None` when the system has no such block.
+    pub fn try_copy_from(bytes: &[u8]) -> Option<Self> {
+        let mut out = Self::try_zeroed(bytes.len())?;
+        out.copy_from_slice(bytes);
+        Some(out)
+    }
+
     /// A copy of `bytes`.
     pub fn copy_from(bytes: &[u8]) -> Self {
         let mut out = Self::zeroed(bytes.len());
@@ -71,9 +78,9 @@ pub struct Split<'a> {
 }
 
 impl Arena {
-    /// An arena of `len` zero bytes.
-    pub fn new(len: usize) -> Self {
-        Self { bytes: AlignedBytes::zeroed(len) }
+    /// An arena of `len` zero bytes; `None` when the system has no such block.
+    pub fn try_new(len: usize) -> Option<Self> {
+        Some(Self { bytes: AlignedBytes::try_zeroed(len)? })
     }
 
     /// Its size in bytes.
@@ -151,7 +158,7 @@ mod tests {
 
     #[test]
     fn writes_and_reads_are_disjoint() {
-        let mut arena = Arena::new(256);
+        let mut arena = Arena::try_new(256).unwrap();
         arena.write(0, 64).fill(7);
         {
             let mut split = arena.split(&[(128, 64), (64, 32)]);
@@ -170,7 +177,7 @@ mod tests {
         fn every_byte_outside_the_writes_can_be_read(cuts in proptest::collection::btree_set(0usize..200, 2..8)) {
             let cuts: Vec<usize> = cuts.into_iter().collect();
             let writes: Vec<(usize, usize)> = cuts.chunks_exact(2).map(|c| (c[0], c[1] - c[0])).collect();
-            let mut arena = Arena::new(200);
+            let mut arena = Arena::try_new(200).unwrap();
             let split = arena.split(&writes);
             for byte in 0..200 {
                 let written = writes.iter().any(|&(o, l)| byte >= o && byte < o + l);

@@ -53,7 +53,10 @@ impl Tensor {
     ) -> Result<Self, TensorError> {
         let shape = shape.into();
         Self::check(element, &shape, bytes.len())?;
-        Ok(Self { element, shape, data: Data::Aligned(Arc::new(AlignedBytes::copy_from(bytes))) })
+        match AlignedBytes::try_copy_from(bytes) {
+            Some(bytes) => Ok(Self { element, shape, data: Data::Aligned(Arc::new(bytes)) }),
+            None => Err(TensorError::TooLarge(shape)),
+        }
     }
 
     /// A tensor over shared bytes, nothing copied.

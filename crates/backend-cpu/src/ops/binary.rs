@@ -2,12 +2,12 @@
 
 use armet_graph::ops::{Binary, BinaryKind};
 use armet_kernels::elementwise::{self, Bits, Broadcast, Comparison, Integer, Number};
-use armet_runtime::{Lowered, NodeView, Unsupported};
+use armet_runtime::{Lowered, NodeView, RunError, Unsupported};
 use armet_tensor::{Element, ElementType};
 
 use super::quantized::{self, is_quantized};
 use super::support::{operand_shape, shapes};
-use crate::{Cpu, direct};
+use crate::{Cpu, direct, fallible};
 
 fn arithmetic(kind: BinaryKind) -> Option<elementwise::Binary> {
     use elementwise::Binary as K;
@@ -63,8 +63,8 @@ pub(crate) fn lower(cpu: Cpu, op: &Binary, node: NodeView<'_>) -> Result<Lowered
     match element {
         ElementType::F32 => numbers::<f32>(cpu, op.kind, plan, element),
         ElementType::F64 => numbers::<f64>(cpu, op.kind, plan, element),
-        ElementType::I64 => integers::<i64>(cpu, op.kind, plan, element),
-        ElementType::I32 => integers::<i32>(cpu, op.kind, plan, element),
+        ElementType::I64 => integers::<i64>(cpu, node, op.kind, plan, element),
+        ElementType::I32 => integers::<i32>(cpu, node, op.kind, plan, element),
         ElementType::Bool => booleans(cpu, op.kind, plan),
         other => Err(Unsupported::ElementType(other)),
     }
@@ -90,14 +90,27 @@ fn numbers<T: Element + Number>(
     Err(Unsupported::ElementType(element))
 }
 
-fn integers<T: Element + Integer>(
+fn integers<T: Element + Integer + Default + PartialEq>(
     cpu: Cpu,
+    node: NodeView<'_>,
     kind: BinaryKind,
     plan: Broadcast,
     element: ElementType,
 ) -> Result<Lowered, Unsupported> {
-    let Some(f) = bits(kind) else { return numbers::<T>(cpu, kind, plan, element) };
     let isas = cpu.isas;
+    if let (BinaryKind::Div | BinaryKind::Mod { .. }, Some(f)) = (kind, arithmetic(kind)) {
+        let name = node.node().name.clone();
+        return Ok(fallible(format!("binary_{element}_{}", isas.best()), 0, move |b| {
+            let divisors: &[T] = b.input(1);
+            if plan.length() > 0 && divisors.iter().any(|&divisor| divisor == T::default()) {
+                let reason = "an integer is divided by zero".to_owned();
+                return Err(RunError::Kernel { node: name.clone(), reason });
+            }
+            elementwise::binary::<T>(isas, b.team(), f, &plan, (b.input(0), divisors), b.output(0));
+            Ok(())
+        }));
+    }
+    let Some(f) = bits(kind) else { return numbers::<T>(cpu, kind, plan, element) };
     Ok(direct(format!("bits_{element}"), move |b| {
         elementwise::bits::<T>(isas, b.team(), f, &plan, (b.input(0), b.input(1)), b.output(0));
     }))

@@ -13,6 +13,9 @@ use super::epilogue::Fused;
 use super::support::unquantized;
 use crate::{Cpu, packed};
 
+/// More phases than this have fewer taps than they cost to set up.
+const MOST_PHASES: usize = 256;
+
 pub(crate) fn lower(cpu: Cpu, op: &ConvTranspose, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
     unquantized(node)?;
     for index in [0, 1] {
@@ -62,6 +65,10 @@ pub(crate) fn lower(cpu: Cpu, op: &ConvTranspose, node: NodeView<'_>) -> Result<
         output_padding_w: column(&op.output_padding, last, 0),
         groups: op.group,
     };
+    // Each pair of remainders by the strides has its own packed weights.
+    if shape.stride_h.checked_mul(shape.stride_w).is_none_or(|phases| phases > MOST_PHASES) {
+        return Err(Unsupported::Attribute { name: "strides", value: format!("{:?}", op.strides) });
+    }
     if (spatial == 2 && shape.out_h() != y[2]) || shape.out_w() != y[last + 2] {
         return Err(Unsupported::Shapes("the result has another size than padding and strides give".into()));
     }

@@ -374,6 +374,8 @@ impl Operator for Binary {
         case("Mul per picture and channel", BinaryKind::Mul, f(&[2, 5, 3, 3]), f(&[2, 5, 1, 1]));
         case("Mul both broadcast", BinaryKind::Mul, f(&[4, 1, 3]), f(&[2, 1]));
         case("Add empty", BinaryKind::Add, f(&[0, 3]), f(&[1]));
+        case("Add empty rows to repeated ones", BinaryKind::Add, f(&[2, 0, 3]), f(&[2, 1, 1]));
+        case("Max of rows without elements", BinaryKind::Max, f(&[4, 0]), f(&[4, 1]));
         case("PRelu per channel", BinaryKind::PRelu, f(&[1, 5, 4, 3]), f(&[5, 1, 1]));
         case("Less floats", BinaryKind::Less, f(&[5, 7]), f(&[7]));
         let mut i = |shape: &[usize]| numbers.ints::<i64>(shape, 1, 9);

@@ -52,6 +52,7 @@ impl Operator for Clip {
     fn infer(&self, inputs: &InferInputs<'_>) -> Result<Vec<ValueType>, InferError> {
         typing::element(inputs, 0, "Clip", typing::is_number)?;
         typing::same_elements(inputs, "Clip", &[0, 1, 2])?;
+        typing::one_number(inputs, "Clip", &[1, 2])?;
         Ok(vec![inputs.value_type(0)?.clone()])
     }
 
@@ -106,7 +107,7 @@ mod tests {
     fn a_limit_must_be_one_number() {
         let (x, min) = (Value::from(Tensor::vector(&[1.0f32])), Value::from(Tensor::vector(&[0.0f32, 1.0])));
         let error = Clip.evaluate(&[Some(&x), Some(&min)], &Context::default()).unwrap_err();
-        assert_eq!(error.to_string(), "a limit of Clip is one number, not [2]");
+        assert_eq!(error.to_string(), "input 1 of Clip is one number, not [2]");
     }
 
     #[test]

@@ -44,6 +44,10 @@ pub(super) fn accepts(element: ElementType) -> bool {
     matches!(element, ElementType::I8 | ElementType::U8)
 }
 
+fn shape_of(inputs: &InferInputs<'_>, index: usize) -> Option<Shape> {
+    inputs.has(index).then(|| inputs.value_type(index).ok()?.shape()).flatten()
+}
+
 impl Operator for MatMulInteger {
     fn name(&self) -> &'static str {
         NAME
@@ -58,6 +62,19 @@ impl Operator for MatMulInteger {
         typing::element(inputs, 1, NAME, accepts)?;
         typing::same_elements(inputs, NAME, &[0, 2])?;
         typing::same_elements(inputs, NAME, &[1, 3])?;
+        // Zero points are one number, or one for each row of A and column of B.
+        for (i, (matrix, from_end)) in [(2, (0, 2)), (3, (1, 1))] {
+            let (Some(zero), Some(matrix)) = (shape_of(inputs, i), shape_of(inputs, matrix)) else {
+                continue;
+            };
+            let lines = matrix.len().checked_sub(from_end).map_or(1, |at| matrix[at]);
+            let count = zero.checked_len();
+            if zero.len() == 1 && count != Some(1) && count != Some(lines) {
+                return Err(InferError::Mismatch(format!(
+                    "{NAME} takes one zero point or {lines} of them, not {zero}"
+                )));
+            }
+        }
         let dims = product_dims(NAME, inputs.dims(0)?, inputs.dims(1)?, false, false)?;
         Ok(typing::one(ElementType::I32, dims))
     }

@@ -162,7 +162,7 @@ impl Pool {
             });
             let found = self.kind.reduce(taps, divisor);
             let index = if self.column_major {
-                (0..axes.len()).map(|i| found.index / strides[i] % lengths[i].max(1) * column[i]).sum()
+                (0..axes.len()).map(|i| found.index / strides[i].max(1) % lengths[i].max(1) * column[i]).sum()
             } else {
                 found.index
             };
@@ -288,6 +288,8 @@ impl Operator for Pool {
         let volume = Pool { kernel: vec![2, 2, 2], strides: Vec::new(), pads: Vec::new(), ..max.clone() };
         let norm = Pool { kind: PoolKind::Lp { p: 2 }, ..max.clone() };
         let long = Pool { kernel: vec![7, 3], pads: Vec::new(), ceil_mode: true, ..average.clone() };
+        let huge =
+            Pool { kernel: vec![2, 1 << 31], pads: Vec::new(), auto_pad: AutoPad::SameUpper, ..max.clone() };
         let mut cases = vec![
             case("maximum 3x3 stride 2", &max, &[1, 3, 9, 10]),
             case("maximum with indices", &max, &[2, 3, 6, 7]).with_outputs(2),
@@ -298,6 +300,7 @@ impl Operator for Pool {
             case("average without padding", &average, &[1, 3, 9, 10]),
             case("average with padding", &counted, &[1, 3, 9, 10]),
             case("average, ceiling, too long", &long, &[1, 2, 6, 5]),
+            case("maximum, mostly padding", &huge, &[1, 2, 3, 4]),
             case("average, padding and ceiling", &Pool { ceil_mode: true, ..counted }, &[1, 2, 8, 7]),
             case("average, same", &same, &[1, 2, 7, 6]),
             case("average of sequences", &line, &[2, 3, 9]),

@@ -360,7 +360,7 @@ impl Operator for Resize {
             ResizeMode::Linear => 8,
             ResizeMode::Cubic => 32,
         };
-        movement::element_count(outputs) * each
+        movement::element_count(outputs).saturating_mul(each)
     }
 
     fn cases() -> Vec<Case> {

@@ -163,7 +163,8 @@ impl Broadcast {
             })
             .collect();
         let by_rows = operands.iter().any(|operand| matches!(operand, Access::Periodic | Access::Strided(_)));
-        let row = if by_rows { extents.last().copied().unwrap_or(1) } else { 1 };
+        // An output without elements has rows without elements; nothing is walked then.
+        let row = if by_rows { extents.last().copied().unwrap_or(1).max(1) } else { 1 };
         Ok(Self {
             row,
             block: if row > BLOCK { BLOCK } else { BLOCK / row * row },

@@ -83,6 +83,11 @@ impl Axis {
         output * self.stride + tap * self.dilation - self.before
     }
 
+    /// The taps that lie inside of the picture in any of this many windows; a window can be much longer than the picture.
+    fn taps_of_all(self, outputs: usize) -> Range<usize> {
+        self.taps(outputs.saturating_sub(1)).start..self.taps(0).end
+    }
+
     /// The windows whose tap `tap` lies inside of the picture.
     fn windows(self, tap: usize, outputs: usize) -> Range<usize> {
         let place = tap * self.dilation;
@@ -209,7 +214,7 @@ impl Pool2d {
             }
         };
         let output = DisjointMut::new(y);
-        let grain = GRAIN.div_ceil(row * self.kernel_h * self.kernel_w);
+        let grain = GRAIN.div_ceil(row.saturating_mul(self.kernel_h).saturating_mul(self.kernel_w).max(1));
         team.parallel_ranges(rows, grain, 1, &|start, end| {
             for index in start..end {
                 // SAFETY: every row is written by the one task that has its index.
@@ -297,7 +302,7 @@ impl<T: Number, W: Window<T>> Loop for ChannelsFirst<'_, T, W> {
         y.fill(window.neutral());
         for row in vertical.taps(line) {
             let x = &x[vertical.index(line, row) * pool.in_w..][..pool.in_w];
-            for tap in 0..pool.kernel_w {
+            for tap in horizontal.taps_of_all(pool.out_w) {
                 let places = horizontal.windows(tap, pool.out_w);
                 if places.is_empty() {
                     continue;

@@ -170,6 +170,13 @@ fn reach(radius: f32, shrink: f32) -> usize {
     2 * (radius / shrink).ceil() as usize
 }
 
+/// The length that the scale gives, which is not whole where the output's length was rounded down.
+fn resized(axis: &ResizeAxis) -> f32 {
+    let (exact, output) = (f64::from(axis.scale) * axis.input as f64, axis.output as f64);
+    // A scale that was made of two lengths is itself rounded.
+    if (exact - output).abs() <= output * f64::from(f32::EPSILON) { axis.output as f32 } else { exact as f32 }
+}
+
 fn original(axis: &ResizeAxis, coordinates: Coordinates, index: usize) -> f32 {
     let (x, scale) = (index as f32, axis.scale);
     let (input, output) = (axis.input as f32, axis.output as f32);
@@ -192,7 +199,7 @@ fn original(axis: &ResizeAxis, coordinates: Coordinates, index: usize) -> f32 {
             if axis.output == 1 {
                 0.0
             } else {
-                x * (input - 1.0) / (output - 1.0)
+                x * (input - 1.0) / (resized(axis) - 1.0)
             }
         }
         Coordinates::Asymmetric => x / scale,
@@ -200,7 +207,7 @@ fn original(axis: &ResizeAxis, coordinates: Coordinates, index: usize) -> f32 {
         Coordinates::TfCropAndResize => {
             let (begin, end) = axis.region;
             if axis.output > 1 {
-                begin * (input - 1.0) + x * (end - begin) * (input - 1.0) / (output - 1.0)
+                begin * (input - 1.0) + x * (end - begin) * (input - 1.0) / (resized(axis) - 1.0)
             } else {
                 0.5 * (begin + end) * (input - 1.0)
             }

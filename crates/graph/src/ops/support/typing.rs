@@ -45,6 +45,25 @@ pub(crate) fn same_elements(
     Ok(())
 }
 
+/// Checks that the inputs that are there and whose shapes are known hold one element.
+///
+/// # Errors
+/// When they do not.
+pub(crate) fn one_number(
+    inputs: &InferInputs<'_>,
+    operator: &'static str,
+    which: &[usize],
+) -> Result<(), InferError> {
+    for &i in which.iter().filter(|&&i| inputs.has(i)) {
+        let shape = inputs.value_type(i)?.shape();
+        if shape.as_ref().is_some_and(|shape| shape.checked_len() != Some(1)) {
+            let shape = shape.unwrap_or_default();
+            return Err(InferError::Mismatch(format!("input {i} of {operator} is one number, not {shape}")));
+        }
+    }
+    Ok(())
+}
+
 /// Whether a type is a number: float or integer, not bool.
 pub(crate) fn is_number(element: ElementType) -> bool {
     element.is_float() || element.is_integer()
