@@ -50,6 +50,10 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::Conv(op) => ops::conv::lower(cpu, op, node),
         Op::ConvTranspose(op) => ops::conv_transpose::lower(cpu, op, node),
         Op::ArgReduce(_)
+        | Op::Attention(_)
+        | Op::FlexAttention(_)
+        | Op::LinearAttention(_)
+        | Op::RotaryEmbedding(_)
         | Op::DepthToSpace(_)
         | Op::SpaceToDepth(_)
         | Op::ConvInteger(_)

@@ -144,6 +144,6 @@ pub(crate) fn sequence<'a>(inputs: &[Option<&'a Value>], index: usize) -> Result
 pub fn is_foldable(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
     node.op.is_deterministic()
-        && !matches!(node.op, Op::If(_) | Op::Loop(_) | Op::ConvertLayout(_))
+        && !matches!(node.op, Op::If(_) | Op::Loop(_) | Op::FlexAttention(_) | Op::ConvertLayout(_))
         && node.inputs.iter().flatten().all(|v| graph.constant(*v).is_some())
 }

@@ -109,6 +109,10 @@ modules! {
     batch_normalization: BatchNormalization;
     layer_normalization: LayerNormalization;
     instance_normalization: InstanceNormalization;
+    attention: Attention, ScoreStage;
+    flex_attention: FlexAttention;
+    linear_attention: LinearAttention;
+    rotary_embedding: RotaryEmbedding;
     concat: Concat;
     split: Split;
     slice: Slice;
@@ -191,6 +195,14 @@ operators! {
     LayerNormalization(layer_normalization::LayerNormalization),
     /// Normalization of each channel of each item.
     InstanceNormalization(instance_normalization::InstanceNormalization),
+    /// Attention by scaled products.
+    Attention(attention::Attention),
+    /// Attention with subgraphs for scores and probabilities.
+    FlexAttention(flex_attention::FlexAttention),
+    /// Attention by a state that is carried along.
+    LinearAttention(linear_attention::LinearAttention),
+    /// Positions turned into rotations.
+    RotaryEmbedding(rotary_embedding::RotaryEmbedding),
     /// Joins tensors along an axis.
     Concat(concat::Concat),
     /// Cuts a tensor along an axis.

@@ -95,6 +95,33 @@ pub fn to_i128(tensor: &Tensor) -> Result<Vec<i128>, EvaluateError> {
     })
 }
 
+/// What storing a number in a 16-bit float type makes of it; other types keep their numbers.
+///
+/// The standard defines softmax and attention as compositions whose every step is stored in the element type. In 16 bits
+/// these steps are seen in the result.
+pub fn stored(element: ElementType) -> fn(f64) -> f64 {
+    match element {
+        ElementType::F16 => |v| f16::from_f64(v).to_f64(),
+        ElementType::Bf16 => |v| bf16::from_f64(v).to_f64(),
+        _ => |v| v,
+    }
+}
+
+/// A sum as the standard's reference stores it: of `bfloat16` every partial sum is stored, of the other types only the
+/// result. Partial sums are of few numbers each, so that long sums do not stop growing.
+pub fn stored_sum(element: ElementType, values: &[f64]) -> f64 {
+    const FEW: usize = 8;
+    let store = stored(element);
+    if element != ElementType::Bf16 {
+        return store(values.iter().sum());
+    }
+    if values.len() <= FEW {
+        return values.iter().fold(0.0, |sum, v| store(sum + v));
+    }
+    let (left, right) = values.split_at(values.len() / 2);
+    store(stored_sum(element, left) + stored_sum(element, right))
+}
+
 /// A tensor of these numbers: rounded to the nearest for floats, truncated and saturated for integers. Floats of 8 and
 /// 4 bits saturate too.
 ///
@@ -297,6 +324,14 @@ mod tests {
         assert_eq!(stored.expect::<u8>().as_ref(), [10, 12, 0, 255]);
         let back = dequantize(&stored, &q).unwrap();
         assert_eq!(back.expect::<f32>().as_ref(), [0.0, 1.0, -5.0, 122.5]);
+    }
+
+    #[test]
+    fn long_sums_of_bfloat16_keep_growing() {
+        assert_eq!(stored_sum(ElementType::Bf16, &[1.0; 1000]), 1000.0);
+        // One more is lost beside 256, as every partial sum is stored.
+        assert_eq!(stored_sum(ElementType::Bf16, &[256.0, 1.0, 1.0]), 256.0);
+        assert_eq!(stored_sum(ElementType::F16, &[256.0, 1.0, 1.0]), 258.0);
     }
 
     #[test]

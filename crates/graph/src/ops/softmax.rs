@@ -43,6 +43,7 @@ impl Operator for Softmax {
         let x = tensor(inputs, 0)?;
         let (element, shape) = movement::result(self, inputs)?;
         let at = axis(self.axis, shape.len())?;
+        let stored = numbers::stored(element);
         let mut values = numbers::to_f64(x)?;
         let (len, inner): (usize, usize) = if self.flatten {
             (broadcast::product(&shape[at..]), 1)
@@ -54,10 +55,13 @@ impl Operator for Softmax {
                 for first in 0..inner {
                     let line = || (0..len).map(move |i| first + i * inner);
                     let largest = line().map(|i| block[i]).fold(f64::NEG_INFINITY, f64::max);
-                    let sum: f64 = line().map(|i| (block[i] - largest).exp()).sum();
+                    let shifted = |v: f64| stored(v - largest);
+                    let power = |v: f64| stored(shifted(v).exp());
+                    let powers: Vec<f64> = line().map(|i| power(block[i])).collect();
+                    let sum = numbers::stored_sum(element, &powers);
                     for i in line() {
-                        let shifted = block[i] - largest;
-                        block[i] = if self.log { shifted - sum.ln() } else { shifted.exp() / sum };
+                        let v = block[i];
+                        block[i] = if self.log { shifted(v) - stored(sum.ln()) } else { power(v) / sum };
                     }
                 }
             }

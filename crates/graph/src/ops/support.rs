@@ -1,6 +1,7 @@
 //! Shared pieces of operators.
 
 pub(crate) mod broadcast;
+pub(crate) mod heads;
 pub(crate) mod product;
 pub(crate) mod quantization;
 pub(crate) mod sliding;

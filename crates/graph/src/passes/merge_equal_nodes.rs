@@ -16,7 +16,7 @@ pub(super) fn run(graph: &mut Graph, _: &PassContext<'_>) -> Result<usize, Graph
     let mut seen: HashMap<(OpKind, Vec<Option<ValueId>>), Vec<NodeId>> = HashMap::new();
     for id in graph.order()? {
         let node = graph.node(id);
-        if !node.op.is_deterministic() || matches!(node.op, Op::If(_) | Op::Loop(_)) {
+        if !node.op.is_deterministic() || matches!(node.op, Op::If(_) | Op::Loop(_) | Op::FlexAttention(_)) {
             continue;
         }
         let earlier = seen.entry((node.op.kind(), node.inputs.to_vec())).or_default();

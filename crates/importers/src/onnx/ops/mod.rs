@@ -3,6 +3,7 @@
 //! An [`Entry`] says from which version of its operator set on its reader is right, up to the next entry of the same
 //! operator. A reader turns a node into nodes of the graph, or says which attribute, value or input it has no operator for.
 
+mod attention;
 mod control;
 mod convolution;
 mod einsum;
@@ -83,7 +84,13 @@ const fn microsoft(name: &'static str, read: fn(&mut NodeReader<'_, '_>) -> Read
     Entry { domain: "com.microsoft", ..onnx(name, 1, read) }
 }
 
+/// An operator of ONNX's set of operators on trial.
+const fn preview(name: &'static str, read: fn(&mut NodeReader<'_, '_>) -> Read) -> Entry {
+    Entry { domain: "ai.onnx.preview", ..onnx(name, 1, read) }
+}
+
 const TABLES: &[&[Entry]] = &[
+    attention::ENTRIES,
     elementwise::ENTRIES,
     reduction::ENTRIES,
     convolution::ENTRIES,
@@ -107,7 +114,7 @@ const TABLES: &[&[Entry]] = &[
 pub(super) fn newest(domain: &str) -> Option<i64> {
     match domain {
         "" => Some(28),
-        "com.microsoft" => Some(1),
+        "com.microsoft" | "ai.onnx.preview" => Some(1),
         _ => None,
     }
 }
