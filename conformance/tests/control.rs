@@ -9,7 +9,7 @@ use armet_conformance::resources::{Resource, skip};
 use armet_graph::Tolerance;
 use armet_importers::{Limits, onnx};
 
-const FAMILIES: [&str; 8] = [
+const FAMILIES: [&str; 13] = [
     "test_loop",
     "test_scan",
     "test_if",
@@ -18,6 +18,11 @@ const FAMILIES: [&str; 8] = [
     "test_split_to_sequence",
     "test_optional_",
     "test_range_",
+    "test_string_",
+    "test_strnormalizer",
+    "test_regex_",
+    "test_tfidf",
+    "test_ai_onnx_ml_",
 ];
 
 fn value(case: &Path, side: &str, index: usize, ty: &ValueType) -> Value {

@@ -72,6 +72,13 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         | Op::SplitToSequence(_)
         | Op::ConcatFromSequence(_)
         | Op::Optional(_)
+        | Op::StringNormalizer(_)
+        | Op::StringConcat(_)
+        | Op::StringSplit(_)
+        | Op::RegexFullMatch(_)
+        | Op::TfIdfVectorizer(_)
+        | Op::LabelEncoder(_)
+        | Op::TreeEnsemble(_)
         | Op::Random(_) => refuse(),
     }
 }

@@ -151,6 +151,13 @@ modules! {
     concat_from_sequence: ConcatFromSequence;
     optional: Optional, OptionalKind;
     random: Random, Distribution;
+    string_normalizer: StringNormalizer, LetterCase;
+    string_concat: StringConcat;
+    string_split: StringSplit;
+    regex_full_match: RegexFullMatch;
+    tf_idf_vectorizer: TfIdfVectorizer, TermWeight;
+    label_encoder: LabelEncoder;
+    tree_ensemble: TreeEnsemble, TreeNode, TreeBranch, TreeTest, TreeAggregate;
     quantize_linear: QuantizeLinear;
     dequantize_linear: DequantizeLinear;
     dynamic_quantize_linear: DynamicQuantizeLinear;
@@ -279,6 +286,20 @@ operators! {
     Optional(optional::Optional),
     /// Random numbers.
     Random(random::Random),
+    /// Words left out, and the others in one case.
+    StringNormalizer(string_normalizer::StringNormalizer),
+    /// Texts behind texts.
+    StringConcat(string_concat::StringConcat),
+    /// Texts cut into parts.
+    StringSplit(string_split::StringSplit),
+    /// Which texts are of a pattern.
+    RegexFullMatch(regex_full_match::RegexFullMatch),
+    /// How often n-grams are in rows of words.
+    TfIdfVectorizer(tf_idf_vectorizer::TfIdfVectorizer),
+    /// Values looked up in a table.
+    LabelEncoder(label_encoder::LabelEncoder),
+    /// Sums of what decision trees say.
+    TreeEnsemble(tree_ensemble::TreeEnsemble),
     /// Real numbers to integers, parameters as inputs.
     QuantizeLinear(quantize_linear::QuantizeLinear),
     /// Integers to real numbers, parameters as inputs.

@@ -10,6 +10,9 @@ use crate::{
     Tolerance, Value, ValueType,
 };
 
+/// No list of tensors is longer: even empty ones take memory.
+const MOST_PARTS: usize = 1 << 24;
+
 /// A tensor cut along an axis into a list of tensors.
 ///
 /// Inputs are the data and, optionally, the lengths of the parts: one number for all of them (the last one may be
@@ -25,11 +28,14 @@ pub struct SplitToSequence {
 impl SplitToSequence {
     /// The lengths of the parts of an axis.
     fn lengths(&self, len: usize, given: Option<&Tensor>) -> Result<Vec<usize>, InferError> {
-        let Some(given) = given else { return Ok(vec![1; len]) };
         let cannot = || InferError::Mismatch(format!("an axis of length {len} cannot be cut so"));
+        let Some(given) = given else {
+            return if len <= MOST_PARTS { Ok(vec![1; len]) } else { Err(cannot()) };
+        };
         let numbers = given.to_i64().ok_or_else(cannot)?;
         if given.shape().is_empty() {
-            let each = usize::try_from(numbers[0]).ok().filter(|&n| n > 0).ok_or_else(cannot)?;
+            let each = usize::try_from(numbers[0]).ok().filter(|&n| n > 0 && len / n <= MOST_PARTS);
+            let each = each.ok_or_else(cannot)?;
             return Ok((0..len).step_by(each).map(|at| each.min(len - at)).collect());
         }
         let lengths: Vec<usize> = numbers

@@ -271,6 +271,12 @@ pub enum Warning {
     /// The model holds training information, which is ignored.
     #[error("the model holds training information, which is ignored")]
     TrainingInfo,
+    /// A node makes maps from class names to scores; its result is the scores themselves, in the order of the names.
+    #[error("node {node} would make maps of scores; its result is the scores, in the order of the classes")]
+    Map {
+        /// Name of the node.
+        node: String,
+    },
     /// The nodes were not in an order in which they can run.
     #[error("the nodes of {0} are not in order and were sorted")]
     Unsorted(String),

@@ -293,6 +293,11 @@ impl<'m> Importer<'m> {
         self.tensors.read(proto).map_err(named)
     }
 
+    /// Notes what is worth saying.
+    pub(super) fn warn(&mut self, warning: Warning) {
+        self.warnings.push(warning);
+    }
+
     /// Adds a node to the innermost graph.
     pub(super) fn emit(
         &mut self,

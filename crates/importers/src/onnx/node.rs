@@ -378,6 +378,12 @@ impl<'a, 'm> NodeReader<'a, 'm> {
         Ok(self.importer.scope().typed(id, element, q))
     }
 
+    /// Says something of this node that does not keep the model from running.
+    pub(super) fn warn(&mut self, warning: impl FnOnce(String) -> super::error::Warning) {
+        let warning = warning(self.name.clone());
+        self.importer.warn(warning);
+    }
+
     // Results.
 
     /// Number of outputs that the node names.

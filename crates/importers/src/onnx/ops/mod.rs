@@ -9,6 +9,7 @@ mod convolution;
 mod einsum;
 mod elementwise;
 mod indexing;
+mod learning;
 mod microsoft;
 mod movement;
 mod normalization;
@@ -21,6 +22,8 @@ mod reduction;
 mod resizing;
 mod sequences;
 mod sources;
+mod strings;
+mod trees;
 
 use super::error::Reason;
 use super::node::{NodeReader, Read};
@@ -89,6 +92,11 @@ const fn preview(name: &'static str, read: fn(&mut NodeReader<'_, '_>) -> Read) 
     Entry { domain: "ai.onnx.preview", ..onnx(name, 1, read) }
 }
 
+/// An operator of ONNX's operator set for what is called traditional machine learning.
+const fn learning(name: &'static str, since: i64, read: fn(&mut NodeReader<'_, '_>) -> Read) -> Entry {
+    Entry { domain: "ai.onnx.ml", ..onnx(name, since, read) }
+}
+
 const TABLES: &[&[Entry]] = &[
     attention::ENTRIES,
     elementwise::ENTRIES,
@@ -105,6 +113,9 @@ const TABLES: &[&[Entry]] = &[
     recurrent::ENTRIES,
     control::ENTRIES,
     sequences::ENTRIES,
+    strings::ENTRIES,
+    learning::ENTRIES,
+    trees::ENTRIES,
     quantization::ENTRIES,
     qlinear::ENTRIES,
     microsoft::ENTRIES,
@@ -115,6 +126,7 @@ pub(super) fn newest(domain: &str) -> Option<i64> {
     match domain {
         "" => Some(28),
         "com.microsoft" | "ai.onnx.preview" => Some(1),
+        "ai.onnx.ml" => Some(5),
         _ => None,
     }
 }
