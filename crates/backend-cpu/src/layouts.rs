@@ -41,6 +41,9 @@ impl LayoutPreference for Cpu {
             | Op::Concat(_)
             | Op::GlobalPool(_)
             | Op::Resize(_)
+            | Op::GridSample(_)
+            | Op::DepthToSpace(_)
+            | Op::SpaceToDepth(_)
             | Op::Pad(_)
             | Op::Slice(_)
             | Op::Split(_)
@@ -51,6 +54,10 @@ impl LayoutPreference for Cpu {
             | Op::Reshape(_)
             | Op::Identity(_) => LayoutChoice::Any,
             Op::Transpose(_) => LayoutChoice::AnyInput,
+            // What is left of channels-last data without their channels is plain.
+            Op::ArgReduce(op) if op.axis == 1 || rank.is_some_and(|r| op.axis == 1 - r as i64) => {
+                LayoutChoice::AnyInput
+            }
             _ => LayoutChoice::PlainOnly,
         }
     }

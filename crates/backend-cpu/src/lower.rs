@@ -39,7 +39,7 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::DynamicQuantizeLinear(_) => ops::requantize::lower_dynamic(cpu, node),
         Op::MatMulInteger(_) => ops::matmul_integer::lower(cpu, node),
         Op::Clip(_) => ops::clip::lower(cpu, node),
-        Op::CumSum(op) => ops::cum_sum::lower(op, node),
+        Op::Cumulate(op) => ops::cumulate::lower(op, node),
         Op::ScatterElements(op) => ops::scatter::lower_elements(op, node),
         Op::ScatterNd(op) => ops::scatter::lower_nd(op, node),
         Op::Softmax(op) => ops::softmax::lower(cpu, op, node),
@@ -57,15 +57,31 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         | Op::DepthToSpace(_)
         | Op::SpaceToDepth(_)
         | Op::ConvInteger(_)
+        Op::GridSample(op) => ops::grid_sample::lower(cpu, op, node),
+        Op::RoiAlign(op) => ops::roi_align::lower(cpu, op, node),
+        Op::ArgReduce(op) => ops::arg_reduce::lower(cpu, op, node),
+        Op::TopK(op) => ops::top_k::lower(op, node),
+        Op::DepthToSpace(op) => ops::depth_to_space::lower(op, node),
+        Op::SpaceToDepth(op) => ops::depth_to_space::lower_back(op, node),
+        Op::ConvInteger(_)
         | Op::Shape(_)
         | Op::Size(_)
         | Op::ConstantOfShape(_)
         | Op::Range(_)
         | Op::NonZero(_)
         | Op::OneHot(_)
-        | Op::TopK(_)
         | Op::Trilu(_)
         | Op::ReverseSequence(_)
+        | Op::BitCast(_)
+        | Op::DeformConv(_)
+        | Op::Col2Im(_)
+        | Op::MaxRoiPool(_)
+        | Op::Det(_)
+        | Op::Dft(_)
+        | Op::MelWeightMatrix(_)
+        | Op::TensorScatter(_)
+        | Op::Unique(_)
+        | Op::NonMaxSuppression(_)
         | Op::If(_)
         | Op::Loop(_)
         | Op::Sequence(_)

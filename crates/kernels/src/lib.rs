@@ -24,6 +24,7 @@ pub mod quantize;
 pub mod recurrent;
 pub mod reduce;
 pub mod resize;
+pub mod sample;
 pub(crate) mod simd;
 pub mod softmax;
 pub mod threads;

@@ -1,5 +1,6 @@
 //! One file per operator, named as in the graph's list.
 
+pub(crate) mod arg_reduce;
 pub(crate) mod batch_normalization;
 pub(crate) mod binary;
 pub(crate) mod cast;
@@ -8,11 +9,13 @@ pub(crate) mod concat;
 pub(crate) mod conv;
 pub(crate) mod conv_transpose;
 pub(crate) mod convert_layout;
-pub(crate) mod cum_sum;
+pub(crate) mod cumulate;
+pub(crate) mod depth_to_space;
 mod epilogue;
 pub(crate) mod expand;
 pub(crate) mod gather;
 pub(crate) mod global_pool;
+pub(crate) mod grid_sample;
 pub(crate) mod instance_normalization;
 pub(crate) mod layer_normalization;
 pub(crate) mod matmul;
@@ -25,12 +28,14 @@ pub(crate) mod reduce;
 pub(crate) mod requantize;
 pub(crate) mod reshape;
 pub(crate) mod resize;
+pub(crate) mod roi_align;
 pub(crate) mod scatter;
 pub(crate) mod slice;
 pub(crate) mod softmax;
 pub(crate) mod split;
 mod support;
 pub(crate) mod tile;
+pub(crate) mod top_k;
 pub(crate) mod transpose;
 pub(crate) mod unary;
 pub(crate) mod where_select;

@@ -88,3 +88,17 @@ pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Unsupported> {
 pub(super) fn shapes(error: impl std::fmt::Display) -> Unsupported {
     Unsupported::Shapes(error.to_string())
 }
+
+/// Refuses unless all inputs and outputs lie in ONNX's order.
+pub(super) fn plain(node: NodeView<'_>) -> Result<(), Unsupported> {
+    let values = node.node().inputs.iter().chain(&node.node().outputs).flatten();
+    match values.map(|v| node.graph.value(*v).layout).find(|l| *l != Layout::Plain) {
+        Some(layout) => Err(Unsupported::Layout(layout)),
+        None => Ok(()),
+    }
+}
+
+/// How many slices lie before an axis, how long it is, and how many elements lie in one of its entries.
+pub(super) fn around(shape: &[usize], axis: usize) -> (usize, usize, usize) {
+    (shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product())
+}

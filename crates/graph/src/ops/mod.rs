@@ -97,14 +97,22 @@ modules! {
     clip: Clip;
     where_select: Where;
     cast: Cast;
+    bit_cast: BitCast;
     reduce: Reduce, ReduceKind;
     arg_reduce: ArgReduce, ArgKind;
     conv: Conv;
     conv_transpose: ConvTranspose;
+    deform_conv: DeformConv;
+    col2im: Col2Im;
     matmul: MatMul;
     gemm: Gemm;
+    det: Det;
+    dft: Dft;
+    mel_weight_matrix: MelWeightMatrix;
     pool: Pool, PoolKind;
     global_pool: GlobalPool;
+    roi_align: RoiAlign;
+    max_roi_pool: MaxRoiPool;
     softmax: Softmax;
     batch_normalization: BatchNormalization;
     layer_normalization: LayerNormalization;
@@ -121,6 +129,7 @@ modules! {
     gather_nd: GatherNd;
     scatter_elements: ScatterElements;
     scatter_nd: ScatterNd, ScatterReduction;
+    tensor_scatter: TensorScatter;
     transpose: Transpose;
     reshape: Reshape;
     flatten: Flatten;
@@ -130,6 +139,7 @@ modules! {
     tile: Tile;
     pad: Pad, PadMode;
     resize: Resize, ResizeMode, CoordinateMode, NearestMode, AspectPolicy, AxisScale, Taps;
+    grid_sample: GridSample, GridMode, GridPadding;
     depth_to_space: DepthToSpace;
     space_to_depth: SpaceToDepth;
     shape: ShapeOf;
@@ -137,7 +147,9 @@ modules! {
     constant_of_shape: ConstantOfShape;
     range: Range;
     non_zero: NonZero;
-    cum_sum: CumSum;
+    unique: Unique;
+    non_max_suppression: NonMaxSuppression;
+    cumulate: Cumulate, CumulateKind;
     one_hot: OneHot;
     top_k: TopK;
     trilu: Trilu;
@@ -178,6 +190,8 @@ operators! {
     Where(where_select::Where),
     /// Conversion of the element type.
     Cast(cast::Cast),
+    /// The same bits read as another element type.
+    BitCast(bit_cast::BitCast),
     /// Sum, mean, maximum ... over axes.
     Reduce(reduce::Reduce),
     /// Index of the maximum or minimum along an axis.
@@ -186,14 +200,28 @@ operators! {
     Conv(conv::Conv),
     /// Transposed convolution.
     ConvTranspose(conv_transpose::ConvTranspose),
+    /// Convolution with moved taps.
+    DeformConv(deform_conv::DeformConv),
+    /// Columns of blocks added up to a picture.
+    Col2Im(col2im::Col2Im),
     /// Matrix product over the last two axes, batched, with optional bias.
     MatMul(matmul::MatMul),
     /// `alpha * A' * B' + beta * C` of matrices.
     Gemm(gemm::Gemm),
+    /// Determinants.
+    Det(det::Det),
+    /// The discrete Fourier transform.
+    Dft(dft::Dft),
+    /// The matrix that turns spectra into the mel scale.
+    MelWeightMatrix(mel_weight_matrix::MelWeightMatrix),
     /// Maximum, average or Lp norm of a sliding window.
     Pool(pool::Pool),
     /// Maximum or average of all spatial axes.
     GlobalPool(global_pool::GlobalPool),
+    /// Regions of pictures brought to one size by interpolation.
+    RoiAlign(roi_align::RoiAlign),
+    /// The largest elements of bins of regions.
+    MaxRoiPool(max_roi_pool::MaxRoiPool),
     /// Softmax or its logarithm along an axis.
     Softmax(softmax::Softmax),
     /// Scale and shift by stored statistics, per channel.
@@ -226,6 +254,8 @@ operators! {
     ScatterElements(scatter_elements::ScatterElements),
     /// Writes elements or slices by coordinates.
     ScatterNd(scatter_nd::ScatterNd),
+    /// Writes new entries into a cache along one axis.
+    TensorScatter(tensor_scatter::TensorScatter),
     /// Permutes axes.
     Transpose(transpose::Transpose),
     /// Another shape for the same elements.
@@ -244,6 +274,8 @@ operators! {
     Pad(pad::Pad),
     /// Interpolates to other sizes.
     Resize(resize::Resize),
+    /// Samples at given places.
+    GridSample(grid_sample::GridSample),
     /// Moves channels into blocks of pixels.
     DepthToSpace(depth_to_space::DepthToSpace),
     /// Moves blocks of pixels into channels.
@@ -258,8 +290,12 @@ operators! {
     Range(range::Range),
     /// Coordinates of the elements that are not zero.
     NonZero(non_zero::NonZero),
-    /// Running sum along an axis.
-    CumSum(cum_sum::CumSum),
+    /// Elements or slices without repetition.
+    Unique(unique::Unique),
+    /// Boxes chosen by score that do not overlap.
+    NonMaxSuppression(non_max_suppression::NonMaxSuppression),
+    /// Running sum or product along an axis.
+    Cumulate(cumulate::Cumulate),
     /// Indicator vectors of indices.
     OneHot(one_hot::OneHot),
     /// The largest or smallest elements along an axis.

@@ -40,16 +40,14 @@ fn fits_in_memory(count: usize) -> bool {
     count <= NOT_WORTH_ASKING || Vec::<[u64; 3]>::new().try_reserve_exact(count).is_ok()
 }
 
-/// Element types and shapes of an operator's tensor results on these very inputs.
-///
-/// Inference sees the contents of all inputs, so it has checked all that inference checks when this returns.
+/// What inference says of an operator's results on these very inputs, which have been checked when this returns.
 ///
 /// # Errors
-/// When inference refuses the inputs, leaves a dimension open, or a result is too large to be held.
-pub(crate) fn results(
+/// When inference refuses the inputs.
+pub(crate) fn types(
     operator: &dyn Operator,
     inputs: &[Option<&Value>],
-) -> Result<Vec<(ElementType, Shape)>, EvaluateError> {
+) -> Result<Vec<ValueType>, EvaluateError> {
     for tensor in inputs.iter().filter_map(|input| (*input)?.tensor()) {
         check_size(tensor.element(), tensor.shape())?;
     }
@@ -60,8 +58,20 @@ pub(crate) fn results(
         .zip(&types)
         .map(|(input, ty)| Some(InferInput { ty: ty.as_ref()?, value: (*input)?.tensor(), entries: None }))
         .collect();
-    let results = operator.infer(&InferInputs(&shown))?;
-    results
+    Ok(operator.infer(&InferInputs(&shown))?)
+}
+
+/// Element types and shapes of an operator's tensor results on these very inputs.
+///
+/// Inference sees the contents of all inputs, so it has checked all that inference checks when this returns.
+///
+/// # Errors
+/// When inference refuses the inputs, leaves a dimension open, or a result is too large to be held.
+pub(crate) fn results(
+    operator: &dyn Operator,
+    inputs: &[Option<&Value>],
+) -> Result<Vec<(ElementType, Shape)>, EvaluateError> {
+    types(operator, inputs)?
         .iter()
         .map(|ty| {
             let open = || EvaluateError::Invalid(format!("the inputs do not decide the shape of {ty}"));

@@ -130,6 +130,12 @@ pub enum Reason {
     /// An output that is not given.
     #[error("output {0} is not given")]
     Output(usize),
+    /// A training operator: models are run here, not trained.
+    #[error("it is a training operator, and models are only run here")]
+    Training,
+    /// A decoder of picture files.
+    #[error("it decodes picture files, which is left to the application")]
+    ImageFile,
     /// Something else, in words.
     #[error("{0}")]
     Other(&'static str),

@@ -220,8 +220,12 @@ impl Scope {
         let of = |index: usize| node.input(index).and_then(|v| self.tensor_type(v)).map(|t| t.element);
         let element = match &node.op {
             Op::Cast(op) => Some(op.to),
+            Op::BitCast(op) => Some(op.to),
+            Op::MelWeightMatrix(op) => Some(op.element),
             Op::ConstantOfShape(op) => Some(op.value.element()),
-            Op::Shape(_) | Op::Size(_) | Op::NonZero(_) | Op::ArgReduce(_) => Some(ElementType::I64),
+            Op::Shape(_) | Op::Size(_) | Op::NonZero(_) | Op::ArgReduce(_) | Op::NonMaxSuppression(_) => {
+                Some(ElementType::I64)
+            }
             Op::Unary(op) if matches!(op.kind, UnaryKind::IsNan | UnaryKind::IsInf { .. }) => {
                 Some(ElementType::Bool)
             }

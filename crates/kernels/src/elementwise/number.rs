@@ -3,6 +3,8 @@
 /// An element type with the arithmetic of ONNX: integers wrap around, and nothing traps.
 #[expect(clippy::return_self_not_must_use, reason = "these are the arithmetic operators by name")]
 pub trait Number: Copy + PartialOrd + Default + Send + Sync + std::fmt::Debug + 'static {
+    /// One.
+    const ONE: Self;
     /// Two.
     const TWO: Self;
     /// Three.
@@ -51,6 +53,7 @@ fn is_nan<T: PartialOrd + Copy>(value: T) -> bool {
 macro_rules! float {
     ($float:ty) => {
         impl Number for $float {
+            const ONE: Self = 1.0;
             const TWO: Self = 2.0;
             const THREE: Self = 3.0;
 
@@ -104,6 +107,7 @@ macro_rules! float {
 macro_rules! integer {
     ($integer:ty, $magnitude:expr, $signum:expr, $modulo:expr) => {
         impl Number for $integer {
+            const ONE: Self = 1;
             const TWO: Self = 2;
             const THREE: Self = 3;
 

@@ -1,4 +1,4 @@
-//! Elements chosen by indices that are data: gather, scatter, and running sums.
+//! Elements chosen by indices that are data: gather, scatter, and running sums and products.
 //!
 //! Indices may be negative, counting from the end, and are checked before anything is read or written: a bad one is an
 //! [`IndexError`], and the output is then unspecified. Gathering moves bytes of any element type; scattering works on
@@ -12,7 +12,7 @@ mod scatter;
 #[cfg(test)]
 mod tests;
 
-pub use cumulate::cumulative_sum;
+pub use cumulate::{Cumulate, cumulate};
 pub use scatter::{ScatterReduction, scatter_elements, scatter_nd};
 
 use crate::threads::{DisjointMut, Team};

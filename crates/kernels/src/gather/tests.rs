@@ -1,7 +1,7 @@
 use proptest::prelude::{prop, prop_assert_eq, proptest};
 
 use super::{
-    BlockTuples, ElementPairs, IndexError, ScatterReduction, cumulative_sum, gather, gather_elements,
+    BlockTuples, Cumulate, ElementPairs, IndexError, ScatterReduction, cumulate, gather, gather_elements,
     gather_nd, scatter_elements, scatter_nd,
 };
 use crate::threads::Team;
@@ -83,7 +83,11 @@ proptest! {
     ) {
         let x: Vec<i32> = (0..(outer * axis * inner) as i32).map(|x| x * 7 % 11 - 5).collect();
         let mut y = vec![0; x.len()];
-        cumulative_sum(&Team::single(), (outer, axis, inner), exclusive, reverse, &x, &mut y);
+        let wanted = Cumulate { product: false, exclusive, reverse };
+        cumulate(&Team::single(), wanted, (outer, axis, inner), &x, &mut y);
+        let mut products = y.clone();
+        let small: Vec<i32> = x.iter().map(|x| x % 3).collect();
+        cumulate(&Team::single(), Cumulate { product: true, ..wanted }, (outer, axis, inner), &small, &mut products);
         for (place, &y) in y.iter().enumerate() {
             let (position, step, column) = (place / inner / axis, place / inner % axis, place % inner);
             let sum: i32 = (0..axis)
@@ -91,6 +95,11 @@ proptest! {
                 .map(|other| x[(position * axis + other) * inner + column])
                 .sum();
             prop_assert_eq!(y, sum);
+            let product: i32 = (0..axis)
+                .filter(|&other| if reverse { other > step } else { other < step } || (other == step && !exclusive))
+                .map(|other| small[(position * axis + other) * inner + column])
+                .fold(1, i32::wrapping_mul);
+            prop_assert_eq!(products[place], product);
         }
     }
 }

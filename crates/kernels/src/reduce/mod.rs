@@ -10,9 +10,11 @@ mod arg;
 mod number;
 #[cfg(test)]
 mod tests;
+mod top_k;
 
 pub use arg::{ArgReduce, arg_reduce};
 pub use number::{NumberReduce, reduce_number};
+pub use top_k::{TopK, top_k};
 
 use smallvec::SmallVec;
 

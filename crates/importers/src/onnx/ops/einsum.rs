@@ -4,9 +4,12 @@
 //! over from the first and left over from the second; otherwise both are spread out, multiplied and summed.
 
 use armet_graph::ValueId;
-use armet_graph::ops::{Binary, BinaryKind, Identity, Reduce, ReduceKind, Squeeze, Transpose, Unsqueeze};
+use armet_graph::ops::{
+    Binary, BinaryKind, Identity, Range, Reduce, ReduceKind, Squeeze, Transpose, Unsqueeze, Where,
+};
+use armet_tensor::Tensor;
 
-use super::{Entry, onnx, products};
+use super::{Entry, compose, onnx, products};
 use crate::onnx::error::{Invalid, Reason};
 use crate::onnx::node::{NodeReader, Read};
 
@@ -71,7 +74,7 @@ fn einsum(n: &mut NodeReader<'_, '_>) -> Read {
         return Err(n.unsupported("equation"));
     }
     let mut operands = Vec::with_capacity(terms.len());
-    let mut most_dots = 0;
+    let (mut most_dots, mut all) = (0, Vec::new());
     for (index, term) in terms.iter().enumerate() {
         let value = n.input(index)?;
         let mut dots = 0;
@@ -83,15 +86,18 @@ fn einsum(n: &mut NodeReader<'_, '_>) -> Read {
             most_dots = most_dots.max(dots);
         }
         let labels = labels(term, dots)?;
-        if labels.iter().enumerate().any(|(i, l)| labels[..i].contains(l)) {
-            // A diagonal.
-            return Err(n.unsupported("equation"));
+        all.extend_from_slice(&labels);
+        let mut operand = Operand { value, labels };
+        let mut step = 0;
+        while let Some(pair) = repeated(&operand.labels) {
+            operand = diagonal(n, &format!("{index}/diagonal/{step}"), operand, pair);
+            step += 1;
         }
-        operands.push(Operand { value, labels });
+        operands.push(operand);
     }
     let wanted = match right {
         Some(right) => labels(right, most_dots)?,
-        None => implicit(&operands),
+        None => implicit(&all),
     };
     let known = |l: &Label| operands.iter().any(|o| o.labels.contains(l));
     if !wanted.iter().all(known) || wanted.iter().enumerate().any(|(i, l)| wanted[..i].contains(l)) {
@@ -115,9 +121,42 @@ fn einsum(n: &mut NodeReader<'_, '_>) -> Read {
     n.emit(Transpose { perm }, vec![Some(last.value)])
 }
 
+/// The first two axes that are one index.
+fn repeated(labels: &[Label]) -> Option<(usize, usize)> {
+    (0..labels.len()).find_map(|i| labels[..i].iter().position(|l| *l == labels[i]).map(|first| (first, i)))
+}
+
+/// Only the elements whose index along both axes is the same; the second axis is dropped.
+fn diagonal(
+    n: &mut NodeReader<'_, '_>,
+    suffix: &str,
+    operand: Operand,
+    (first, second): (usize, usize),
+) -> Operand {
+    let Operand { value, mut labels } = operand;
+    let zero = n.add_constant(&format!("{suffix}/zero"), Tensor::scalar(0i64));
+    let one = n.add_constant(&format!("{suffix}/one"), Tensor::scalar(1i64));
+    let spread = |n: &mut NodeReader<'_, '_>, name: &str, axis: usize| {
+        let name = format!("{suffix}/{name}");
+        let length = compose::dim(n, &format!("{name}/length"), value, axis as i64);
+        let index = n.step(&format!("{name}/index"), Range, vec![Some(zero), Some(length), Some(one)]);
+        let shape: Vec<i64> = (axis..labels.len()).map(|i| if i == axis { -1 } else { 1 }).collect();
+        compose::reshape(n, &name, index, &shape)
+    };
+    let (a, b) = (spread(n, "first", first), spread(n, "second", second));
+    let same = compose::binary(n, &format!("{suffix}/same"), BinaryKind::Equal, a, b);
+    // Adding zeros would not do: elsewhere there may be numbers that are not finite.
+    let none = n.number_like(&format!("{suffix}/none"), value, 0.0);
+    let kept = n.step(&format!("{suffix}/kept"), Where, vec![Some(same), Some(value), Some(none)]);
+    let axes = n.vector(&format!("{suffix}/axes"), &[second as i64]);
+    let op = Reduce { kind: ReduceKind::Sum, keep_dims: false, noop_with_empty_axes: false };
+    let value = n.step(&format!("{suffix}/sum"), op, vec![Some(kept), Some(axes)]);
+    labels.remove(second);
+    Operand { value, labels }
+}
+
 /// Without a right side: the dots, then the letters that stand once, in alphabetic order.
-fn implicit(operands: &[Operand]) -> Vec<Label> {
-    let all: Vec<Label> = operands.iter().flat_map(|o| o.labels.iter().copied()).collect();
+fn implicit(all: &[Label]) -> Vec<Label> {
     let mut once: Vec<Label> = all
         .iter()
         .copied()

@@ -1,7 +1,7 @@
 //! Functions of one, two or any number of tensors, element by element.
 
 use armet_graph::ValueId;
-use armet_graph::ops::{Binary, BinaryKind, Cast, Clip, Unary, UnaryKind, Unsqueeze, Where};
+use armet_graph::ops::{Binary, BinaryKind, BitCast, Cast, Clip, Unary, UnaryKind, Unsqueeze, Where};
 use armet_tensor::Tensor;
 
 use super::{Entry, onnx};
@@ -85,6 +85,12 @@ pub(super) const ENTRIES: &[Entry] = &[
         let alpha = n.float_or("alpha", 1.0)?;
         unary(n, UnaryKind::Swish { alpha })
     }),
+    onnx("SwiGLU", 28, |n| {
+        let alpha = n.float_or("alpha", 1.0)?;
+        let (gate, x) = (n.input(0)?, n.input(1)?);
+        let gate = n.step("gate", Unary { kind: UnaryKind::Swish { alpha } }, vec![Some(gate)]);
+        n.emit(Binary { kind: BinaryKind::Mul }, vec![Some(gate), Some(x)])
+    }),
     onnx("Gelu", 20, |n| {
         let tanh = n.choice("approximate", false, &[("none", false), ("tanh", true)])?;
         unary(n, UnaryKind::Gelu { tanh })
@@ -139,6 +145,11 @@ pub(super) const ENTRIES: &[Entry] = &[
     onnx("Cast", 1, cast_named),
     onnx("Cast", 6, cast),
     onnx("CastLike", 15, cast_like),
+    onnx("BitCast", 26, |n| {
+        let to = n.element("to")?.ok_or(Invalid::MissingAttribute("to"))?;
+        let x = n.input(0)?;
+        n.emit(BitCast { to }, vec![Some(x)])
+    }),
 ];
 
 /// A function of one number.

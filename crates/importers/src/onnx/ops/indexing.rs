@@ -2,6 +2,7 @@
 
 use armet_graph::ops::{
     Gather, GatherElements, GatherNd, NonZero, OneHot, Reshape, ScatterElements, ScatterNd, ScatterReduction,
+    TensorScatter, Unique,
 };
 
 use super::{Entry, onnx};
@@ -43,6 +44,17 @@ pub(super) const ENTRIES: &[Entry] = &[
         n.emit(op, inputs)
     }),
     onnx("Compress", 9, compress),
+    onnx("Unique", 11, |n| {
+        let op = Unique { axis: n.int("axis")?, sorted: n.flag("sorted", true)? };
+        let x = n.input(0)?;
+        n.emit(op, vec![Some(x)])
+    }),
+    onnx("TensorScatter", 24, |n| {
+        let circular = n.choice("mode", false, &[("linear", false), ("circular", true)])?;
+        let op = TensorScatter { axis: n.int_or("axis", -2)?, circular };
+        let inputs = n.inputs(2)?;
+        n.emit(op, inputs)
+    }),
 ];
 
 fn reduction(n: &NodeReader<'_, '_>) -> Read<ScatterReduction> {

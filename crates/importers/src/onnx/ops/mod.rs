@@ -4,12 +4,14 @@
 //! operator. A reader turns a node into nodes of the graph, or says which attribute, value or input it has no operator for.
 
 mod attention;
+mod compose;
 mod control;
 mod convolution;
 mod einsum;
 mod elementwise;
 mod indexing;
 mod learning;
+mod losses;
 mod microsoft;
 mod movement;
 mod normalization;
@@ -21,9 +23,12 @@ mod recurrent;
 mod reduction;
 mod resizing;
 mod sequences;
+mod signal;
 mod sources;
 mod strings;
 mod trees;
+mod training;
+mod vision;
 
 use super::error::Reason;
 use super::node::{NodeReader, Read};
@@ -109,6 +114,10 @@ const TABLES: &[&[Entry]] = &[
     movement::ENTRIES,
     indexing::ENTRIES,
     resizing::ENTRIES,
+    vision::ENTRIES,
+    signal::ENTRIES,
+    losses::ENTRIES,
+    training::ENTRIES,
     sources::ENTRIES,
     recurrent::ENTRIES,
     control::ENTRIES,
@@ -136,9 +145,11 @@ pub(super) fn find(domain: &str, name: &str, version: i64) -> Result<&'static En
     let all = || TABLES.iter().flat_map(|t| t.iter()).filter(|e| e.name == name && e.domain == domain);
     match all().filter(|e| e.since <= version).max_by_key(|e| e.since) {
         Some(entry) => Ok(entry),
-        None => Err(match all().map(|e| e.since).min() {
-            Some(since) => Reason::Version { since },
-            None => Reason::Operator,
+        None => Err(match (domain, name, all().map(|e| e.since).min()) {
+            (_, _, Some(since)) => Reason::Version { since },
+            ("ai.onnx.preview.training", ..) => Reason::Training,
+            ("", "ImageDecoder", _) => Reason::ImageFile,
+            _ => Reason::Operator,
         }),
     }
 }
@@ -169,5 +180,11 @@ mod tests {
         assert_eq!(find("", "LayerNormalization", 16).unwrap_err(), Reason::Version { since: 17 });
         assert_eq!(find("", "NoSuchThing", 16).unwrap_err(), Reason::Operator);
         assert_eq!(find("other", "Slice", 9).unwrap_err(), Reason::Operator);
+    }
+
+    #[test]
+    fn what_is_left_to_others_is_refused_with_a_reason_of_its_own() {
+        assert_eq!(find("ai.onnx.preview.training", "Adam", 1).unwrap_err(), Reason::Training);
+        assert_eq!(find("", "ImageDecoder", 20).unwrap_err(), Reason::ImageFile);
     }
 }

@@ -2,7 +2,7 @@
 
 use armet_graph::ValueId;
 use armet_graph::ops::{
-    Concat, DepthToSpace, Expand, Flatten, Identity, Pad, PadMode, Reshape, ReverseSequence, ShapeOf, Slice,
+    Concat, DepthToSpace, Expand, Flatten, Identity, Pad, PadMode, Reshape, ReverseSequence, Slice,
     SpaceToDepth, Split, Squeeze, Tile, Transpose, Trilu, Unsqueeze,
 };
 use armet_tensor::Tensor;
@@ -115,7 +115,6 @@ pub(super) const ENTRIES: &[Entry] = &[
         n.emit(Identity, vec![Some(x)])
     })
     .moves(1),
-    onnx("Dropout", 1, dropout),
 ];
 
 fn concat(n: &mut NodeReader<'_, '_>, axis: i64) -> Read {
@@ -213,32 +212,4 @@ fn block(n: &NodeReader<'_, '_>) -> Read<usize> {
         0 => Err(Invalid::MissingAttribute("blocksize").into()),
         size => Ok(size),
     }
-}
-
-/// Inference only: the data themselves, and a mask that drops nothing.
-fn dropout(n: &mut NodeReader<'_, '_>) -> Read {
-    n.ignore(&["consumed_inputs", "is_test", "ratio", "seed"]);
-    if let Some(training) = n.constant(2)? {
-        if training.to_i64().is_some_and(|t| t.contains(&1)) {
-            return Err(Reason::Input { index: 2, what: "asks for training" }.into());
-        }
-    } else if n.has_input(2) {
-        return Err(Reason::Input { index: 2, what: "must be a constant" }.into());
-    }
-    let x = n.input(0)?;
-    let y = n.output(0)?;
-    n.emit_to(Identity, vec![Some(x)], &[y]);
-    if n.wants(1) {
-        // Masks were numbers before version 10.
-        let one = if n.version() < 10 {
-            Tensor::new([1], &[1f32])
-        } else {
-            Tensor::new([1], &[armet_tensor::Bool(1)])
-        };
-        let value = one.map_err(|e| Invalid::Other(e.to_string()))?;
-        let shape = n.step("shape", ShapeOf { start: 0, end: None }, vec![Some(x)]);
-        let mask = n.output(1)?;
-        n.emit_to(armet_graph::ops::ConstantOfShape { value }, vec![Some(shape)], &[mask]);
-    }
-    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use armet_graph::ValueId;
 use armet_graph::ops::{
-    ArgKind, ArgReduce, BatchNormalization, Binary, BinaryKind, Cast, InstanceNormalization,
+    ArgKind, ArgReduce, Binary, BinaryKind, Cast, Flatten, Identity, InstanceNormalization,
     LayerNormalization, OneHot, Pool, PoolKind, Reduce, ReduceKind, Reshape, ShapeOf, Softmax, Squeeze,
     Unary, UnaryKind, Unsqueeze, Where, window::AutoPad,
 };
@@ -13,7 +13,6 @@ use crate::onnx::error::{Invalid, Reason};
 use crate::onnx::node::{NodeReader, Read};
 
 pub(super) const ENTRIES: &[Entry] = &[
-    onnx("BatchNormalization", 1, batch),
     onnx("LayerNormalization", 17, |n| layer(n, false)),
     onnx("RMSNormalization", 23, |n| layer(n, true)),
     // ONNX Runtime keeps this one in ONNX's own domain.
@@ -31,22 +30,14 @@ pub(super) const ENTRIES: &[Entry] = &[
     onnx("LRN", 1, local_response),
     onnx("Softmax", 1, |n| softmax(n, false)),
     onnx("LogSoftmax", 1, |n| softmax(n, true)),
-    onnx("Hardmax", 13, hardmax),
+    onnx("Hardmax", 1, hardmax_of_rows),
+    onnx("Hardmax", 13, |n| {
+        let axis = n.int_or("axis", -1)?;
+        let x = n.input(0)?;
+        let hot = hardmax(n, x, axis);
+        n.emit(Identity, vec![Some(hot)])
+    }),
 ];
-
-/// Inference only. Early versions told training from inference by an attribute, later ones by wanting more outputs.
-fn batch(n: &mut NodeReader<'_, '_>) -> Read {
-    n.ignore(&["consumed_inputs", "momentum"]);
-    n.only("training_mode", 0)?;
-    n.only("spatial", 1)?;
-    n.ignore(&["is_test"]);
-    n.no_outputs_from(1)?;
-    let op = BatchNormalization { epsilon: n.float_or("epsilon", 1e-5)? };
-    let inputs = n.inputs(5)?;
-    let y = n.output(0)?;
-    n.emit_to(op, inputs, &[y]);
-    Ok(())
-}
 
 fn layer(n: &mut NodeReader<'_, '_>, root_mean_square: bool) -> Read {
     // The precision of the sums in between, which is always single here.
@@ -179,19 +170,23 @@ fn softmax(n: &mut NodeReader<'_, '_>, log: bool) -> Read {
 }
 
 /// An indicator of the first largest element.
-fn hardmax(n: &mut NodeReader<'_, '_>) -> Read {
-    let axis = n.int_or("axis", -1)?;
-    let x = n.input(0)?;
+fn hardmax(n: &mut NodeReader<'_, '_>, x: ValueId, axis: i64) -> ValueId {
     let arg = ArgReduce { kind: ArgKind::Max, axis, keep_dims: false, select_last_index: false };
     let at = n.step("at", arg, vec![Some(x)]);
     let end = if axis == -1 { None } else { axis.checked_add(1) };
     let depth = n.step("depth", ShapeOf { start: axis, end }, vec![Some(x)]);
     let values = n.vector("values", &[0f32, 1.0]);
-    let hot = vec![Some(at), Some(depth), Some(values)];
+    let hot = n.step("hot", OneHot { axis }, vec![Some(at), Some(depth), Some(values)]);
     let to = n.type_of(x).map_or(ElementType::F32, |t| t.element);
-    if to == ElementType::F32 {
-        return n.emit(OneHot { axis }, hot);
-    }
-    let hot = n.step("single", OneHot { axis }, hot);
-    n.emit(Cast { to, saturate: true }, vec![Some(hot)])
+    if to == ElementType::F32 { hot } else { n.step("stored", Cast { to, saturate: true }, vec![Some(hot)]) }
+}
+
+/// Below version 13 all axes from the given one on counted as one.
+fn hardmax_of_rows(n: &mut NodeReader<'_, '_>) -> Read {
+    let axis = n.int_or("axis", 1)?;
+    let x = n.input(0)?;
+    let rows = n.step("rows", Flatten { axis }, vec![Some(x)]);
+    let hot = hardmax(n, rows, -1);
+    let shape = n.step("shape", ShapeOf { start: 0, end: None }, vec![Some(x)]);
+    n.emit(Reshape { allow_zero: true }, vec![Some(hot), Some(shape)])
 }

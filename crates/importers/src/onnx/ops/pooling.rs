@@ -11,9 +11,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     onnx("MaxPool", 1, |n| pool(n, PoolKind::Max)).moves(1),
     onnx("AveragePool", 1, |n| pool(n, PoolKind::Average)),
     onnx("LpPool", 1, |n| {
-        // The first version had a real number here.
-        let p = n.float_or("p", 2.0)?;
-        let p = if p.fract() == 0.0 && p >= 1.0 { p as u32 } else { return Err(n.unsupported("p")) };
+        let p = real_exponent(n)?;
         pool(n, PoolKind::Lp { p })
     }),
     onnx("LpPool", 2, |n| {
@@ -22,11 +20,21 @@ pub(super) const ENTRIES: &[Entry] = &[
     }),
     onnx("GlobalMaxPool", 1, |n| global(n, PoolKind::Max)).moves(1),
     onnx("GlobalAveragePool", 1, |n| global(n, PoolKind::Average)),
+    onnx("GlobalLpPool", 1, |n| {
+        let p = real_exponent(n)?;
+        global(n, PoolKind::Lp { p })
+    }),
     onnx("GlobalLpPool", 2, |n| {
         let p = exponent(n)?;
         global(n, PoolKind::Lp { p })
     }),
 ];
+
+/// The first versions had a real number here.
+fn real_exponent(n: &NodeReader<'_, '_>) -> Read<u32> {
+    let p = n.float_or("p", 2.0)?;
+    if p.fract() == 0.0 && p >= 1.0 { Ok(p as u32) } else { Err(n.unsupported("p")) }
+}
 
 fn exponent(n: &NodeReader<'_, '_>) -> Read<u32> {
     let p = n.int_or("p", 2)?;

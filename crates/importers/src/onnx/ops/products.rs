@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use armet_graph::ops::{Gemm, MatMul, MatMulInteger};
+use armet_graph::ops::{Det, Gemm, MatMul, MatMulInteger};
 
 use super::{Entry, onnx};
 use crate::onnx::node::{NodeReader, Read};
@@ -15,6 +15,10 @@ pub(super) const ENTRIES: &[Entry] = &[
         n.emit(MatMulInteger, inputs)
     }),
     onnx("Gemm", 1, gemm),
+    onnx("Det", 11, |n| {
+        let x = n.input(0)?;
+        n.emit(Det, vec![Some(x)])
+    }),
 ];
 
 /// The plain product.

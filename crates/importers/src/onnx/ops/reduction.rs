@@ -1,6 +1,6 @@
 //! Reductions, searches for extremes, sorting, running sums.
 
-use armet_graph::ops::{ArgKind, ArgReduce, CumSum, Reduce, ReduceKind, TopK};
+use armet_graph::ops::{ArgKind, ArgReduce, Cumulate, CumulateKind, Reduce, ReduceKind, TopK};
 
 use super::{Entry, onnx};
 use crate::onnx::error::Invalid;
@@ -37,12 +37,15 @@ pub(super) const ENTRIES: &[Entry] = &[
         let inputs = n.inputs(2)?;
         n.emit(TopK { axis, largest, sorted }, inputs)
     }),
-    onnx("CumSum", 11, |n| {
-        let op = CumSum { exclusive: n.flag("exclusive", false)?, reverse: n.flag("reverse", false)? };
-        let inputs = n.inputs(2)?;
-        n.emit(op, inputs)
-    }),
+    onnx("CumSum", 11, |n| cumulate(n, CumulateKind::Sum)),
+    onnx("CumProd", 26, |n| cumulate(n, CumulateKind::Product)),
 ];
+
+fn cumulate(n: &mut NodeReader<'_, '_>, kind: CumulateKind) -> Read {
+    let (exclusive, reverse) = (n.flag("exclusive", false)?, n.flag("reverse", false)?);
+    let inputs = n.inputs(2)?;
+    n.emit(Cumulate { kind, exclusive, reverse }, inputs)
+}
 
 /// Axes were an attribute before they became an input, which happened to the sum five versions before the others.
 /// Files made in between are not always strict, so whichever is there is taken.

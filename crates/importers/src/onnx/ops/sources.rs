@@ -1,11 +1,12 @@
 //! Constants, shapes, ranges and random numbers.
 
 use armet_graph::ops::{
-    Binary, BinaryKind, Cast, ConstantOfShape, Distribution, Random, Range, ShapeOf, Size, Squeeze, Unsqueeze,
+    ArgKind, ArgReduce, Binary, BinaryKind, Cast, ConstantOfShape, Distribution, Random, Range, ShapeOf,
+    Size, Squeeze, Tile, UnaryKind, Unsqueeze,
 };
 use armet_tensor::{ElementType, Shape, Tensor};
 
-use super::{Entry, onnx};
+use super::{Entry, compose, onnx};
 use crate::onnx::error::{Invalid, Reason};
 use crate::onnx::node::{NodeReader, Read};
 
@@ -52,6 +53,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         random_like(n, distribution)
     }),
     onnx("Bernoulli", 15, bernoulli),
+    onnx("Multinomial", 7, multinomial),
 ];
 
 /// A constant in any of its forms.
@@ -138,4 +140,32 @@ fn bernoulli(n: &mut NodeReader<'_, '_>) -> Read {
     let drawn = n.step("drawn", op, vec![Some(x)]);
     let below = n.step("below", Binary { kind: BinaryKind::Less }, vec![Some(drawn), Some(x)]);
     n.emit(Cast { to, saturate: true }, vec![Some(below)])
+}
+
+/// Classes drawn by unnormalized logarithms of their probabilities. The class whose logarithm, plus noise of Gumbel's
+/// distribution, is the largest is a class drawn so.
+fn multinomial(n: &mut NodeReader<'_, '_>) -> Read {
+    let to = n.element("dtype")?.unwrap_or(ElementType::I32);
+    if !matches!(to, ElementType::I32 | ElementType::I64) {
+        return Err(n.refuse("dtype", "must be int32 or int64").into());
+    }
+    let count = n.size_or("sample_size", 1)?;
+    let seed = n.float("seed")?;
+    let x = n.input(0)?;
+    let x = compose::cast(n, "real", ElementType::F32, x);
+    let axes = n.vector("axes", &[1i64]);
+    let rows = n.step("rows", Unsqueeze, vec![Some(x), Some(axes)]);
+    let repeats = n.vector("repeats", &[1, count as i64, 1]);
+    let rows = n.step("samples", Tile, vec![Some(rows), Some(repeats)]);
+    let distribution = Distribution::Uniform { low: 0.0, high: 1.0 };
+    let op = Random { distribution, element: None, shape: Vec::new(), seed };
+    let mut noise = n.step("drawn", op, vec![Some(rows)]);
+    for step in ["inner", "outer"] {
+        noise = compose::unary(n, &format!("{step}/logarithm"), UnaryKind::Log, noise);
+        noise = compose::unary(n, &format!("{step}/negated"), UnaryKind::Neg, noise);
+    }
+    let sum = compose::binary(n, "disturbed", BinaryKind::Add, rows, noise);
+    let arg = ArgReduce { kind: ArgKind::Max, axis: 2, keep_dims: false, select_last_index: false };
+    let drawn = n.step("classes", arg, vec![Some(sum)]);
+    n.emit(Cast { to, saturate: true }, vec![Some(drawn)])
 }

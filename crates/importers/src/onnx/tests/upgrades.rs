@@ -342,3 +342,100 @@ fn a_recurrent_layer_takes_its_size_from_its_weights() {
         .gives(&[f32s(&[1, 1, 1, 1], &[7.])]);
     check(&[row]);
 }
+
+#[test]
+fn words_and_coordinates_of_sampling() {
+    let x = count(&[1, 1, 1, 3]);
+    let grid = f32s(&[1, 1, 2, 2], &[-1., 0., 0.5, 0.]);
+    let aligned = || int("align_corners", 1);
+    let region = [count(&[1, 1, 2, 2]), f32s(&[1, 4], &[0., 0., 1., 1.])];
+    let first = i64s(&[0]);
+    check(&[
+        row("GridSample", 16, vec![word("mode", "bilinear"), aligned()], &[x.clone(), grid.clone()])
+            .gives(&[f32s(&[1, 1, 1, 2], &[0., 1.5])]),
+        row("GridSample", 20, vec![word("mode", "linear"), aligned()], &[x, grid])
+            .gives(&[f32s(&[1, 1, 1, 2], &[0., 1.5])]),
+        // The centre of the region is the centre of the picture's first pixel, or the corner that four pixels share.
+        row("RoiAlign", 10, vec![], &region).with(&[first.clone()]).gives(&[f32s(&[1, 1, 1, 1], &[1.5])]),
+        row("RoiAlign", 16, vec![], &region).with(&[first]).gives(&[f32s(&[1, 1, 1, 1], &[0.])]),
+    ]);
+}
+
+#[test]
+fn the_axis_of_a_transform_became_an_input() {
+    let x = f32s(&[1, 2, 2, 1], &[1., 2., 3., 5.]);
+    let rows = f32s(&[1, 2, 2, 2], &[3., 0., -1., 0., 8., 0., -2., 0.]);
+    let columns = f32s(&[1, 2, 2, 2], &[4., 0., 7., 0., -2., 0., -3., 0.]);
+    check(&[
+        row("DFT", 17, vec![], &[x.clone()]).gives(&[columns.clone()]),
+        row("DFT", 17, vec![int("axis", 2)], &[x.clone()]).gives(&[rows.clone()]),
+        row("DFT", 20, vec![], &[x.clone()]).gives(&[rows]),
+        row("DFT", 20, vec![], &[x]).with(&[Tensor::scalar(2i64), Tensor::scalar(1i64)]).gives(&[columns]),
+    ]);
+}
+
+#[test]
+fn training_told_by_outputs_or_by_an_attribute() {
+    let x = f32s(&[2, 1, 1], &[1., 3.]);
+    let of_one = |value: f32| f32s(&[1], &[value]);
+    let inputs = [x, of_one(1.), of_one(0.), of_one(10.), of_one(5.)];
+    let normal = f32s(&[2, 1, 1], &[-1., 1.]);
+    let half = || vec![float("momentum", 0.5), float("epsilon", 0.)];
+    let mut told = half();
+    told.push(int("training_mode", 1));
+    let each = f32s(&[1, 2], &[1., 4.]);
+    let statistics =
+        [each, f32s(&[2], &[2., 2.]), f32s(&[2], &[1., 0.]), f32s(&[2], &[0., 2.]), f32s(&[2], &[1., 4.])];
+    check(&[
+        row("BatchNormalization", 9, half(), &inputs).gives(&[
+            normal.clone(),
+            of_one(6.),
+            of_one(3.),
+            of_one(2.),
+            of_one(1.),
+        ]),
+        row("BatchNormalization", 14, told, &inputs).gives(&[normal, of_one(6.), of_one(3.)]),
+        row("BatchNormalization", 7, vec![int("spatial", 0), float("epsilon", 0.)], &statistics)
+            .gives(&[f32s(&[1, 2], &[3., 2.])]),
+        row("Dropout", 12, vec![], &[count(&[3])])
+            .with(&[Tensor::scalar(0.5f32), Tensor::scalar(Bool(0))])
+            .gives(&[count(&[3])]),
+        row("Dropout", 12, vec![], &[count(&[3])])
+            .with(&[Tensor::scalar(0f32), Tensor::scalar(Bool(1))])
+            .gives(&[count(&[3]), Tensor::vector(&[Bool(1); 3])]),
+    ]);
+}
+
+#[test]
+fn old_forms_of_norms_and_indicators() {
+    check(&[
+        row("GlobalLpPool", 1, vec![], &[f32s(&[1, 1, 2], &[3., 4.])]).gives(&[f32s(&[1, 1, 1], &[5.])]),
+        row("Hardmax", 11, vec![], &[f32s(&[1, 2, 2], &[1., 2., 7., 3.])])
+            .gives(&[f32s(&[1, 2, 2], &[0., 0., 1., 0.])]),
+        row("Hardmax", 13, vec![], &[f32s(&[1, 2, 2], &[1., 2., 7., 3.])])
+            .gives(&[f32s(&[1, 2, 2], &[0., 1., 1., 0.])]),
+    ]);
+}
+
+#[test]
+fn indices_that_repeat_in_a_term_are_a_diagonal() {
+    let x = f32s(&[2, 2], &[1., f32::INFINITY, f32::NAN, 4.]);
+    check(&[
+        row("Einsum", 12, vec![word("equation", "ii->i")], &[x.clone()]).gives(&[f32s(&[2], &[1., 4.])]),
+        row("Einsum", 12, vec![word("equation", "ii")], &[x]).gives(&[Tensor::scalar(5f32)]),
+        row("Einsum", 12, vec![word("equation", "iii->i")], &[count(&[2, 2, 2])])
+            .gives(&[f32s(&[2], &[0., 7.])]),
+    ]);
+}
+
+#[test]
+fn a_class_that_is_certain_is_always_drawn() {
+    let row = row(
+        "Multinomial",
+        7,
+        vec![int("sample_size", 3), int("dtype", 7)],
+        &[f32s(&[1, 3], &[-1e9, 0., -1e9])],
+    )
+    .gives(&[Tensor::new([1, 3], &[1i64, 1, 1]).unwrap()]);
+    check(&[row]);
+}

@@ -1,20 +1,22 @@
-//! Running sums along an axis.
+//! Running sums and products along an axis.
 
-use armet_graph::ops::CumSum;
+use armet_graph::ops::{Cumulate, CumulateKind};
 use armet_kernels::elementwise::Number;
-use armet_kernels::gather::cumulative_sum;
+use armet_kernels::gather::{self as kernel, cumulate};
 use armet_runtime::{Lowered, NodeView, Unsupported};
 use armet_tensor::{Element, ElementType, Layout};
 
 use super::support::{axis, unquantized};
 use crate::direct;
 
-pub(crate) fn lower(op: &CumSum, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
-    fn typed<T: Element + Number>(dims: (usize, usize, usize), op: &CumSum) -> Lowered {
-        let (exclusive, reverse) = (op.exclusive, op.reverse);
-        direct(format!("cumulative_sum_{}", T::TYPE), move |b| {
+pub(crate) fn lower(op: &Cumulate, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
+    fn typed<T: Element + Number>(dims: (usize, usize, usize), op: &Cumulate) -> Lowered {
+        let product = op.kind == CumulateKind::Product;
+        let wanted = kernel::Cumulate { product, exclusive: op.exclusive, reverse: op.reverse };
+        let name = if product { "cumulative_product" } else { "cumulative_sum" };
+        direct(format!("{name}_{}", T::TYPE), move |b| {
             let y = b.output(0);
-            cumulative_sum::<T>(b.team(), dims, exclusive, reverse, b.input(0), y);
+            cumulate::<T>(b.team(), wanted, dims, b.input(0), y);
         })
     }
     unquantized(node)?;

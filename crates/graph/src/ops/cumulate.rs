@@ -1,4 +1,4 @@
-//! Running sum.
+//! Running sum and running product.
 
 use armet_tensor::Tensor;
 
@@ -9,41 +9,54 @@ use crate::{
     Attributes, Case, Context, EvaluateError, InferError, InferInputs, Numbers, Operator, Value, ValueType,
 };
 
-/// Running sum: inputs are data and axis.
+/// Running sum or product along an axis: inputs are data and axis.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CumSum {
+pub struct Cumulate {
+    /// What is done with the elements.
+    pub kind: CumulateKind,
     /// An element does not count itself.
     pub exclusive: bool,
     /// From the end.
     pub reverse: bool,
 }
 
-impl CumSum {
-    fn sum<T: Copy>(
+/// What a running result is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CumulateKind {
+    /// Elements added.
+    Sum,
+    /// Elements multiplied.
+    Product,
+}
+
+impl Cumulate {
+    fn run<T: Copy>(
         &self,
         values: &mut [T],
         [outer, len, inner]: [usize; 3],
-        add: impl Fn(T, T) -> T,
-        zero: T,
+        (first, join): (T, impl Fn(T, T) -> T),
     ) {
         for i in 0..outer {
             for j in 0..inner {
-                let mut sum = zero;
+                let mut so_far = first;
                 for step in 0..len {
                     let k = if self.reverse { len - 1 - step } else { step };
                     let value = &mut values[(i * len + k) * inner + j];
-                    let with = add(sum, *value);
-                    *value = if self.exclusive { sum } else { with };
-                    sum = with;
+                    let with = join(so_far, *value);
+                    *value = if self.exclusive { so_far } else { with };
+                    so_far = with;
                 }
             }
         }
     }
 }
 
-impl Operator for CumSum {
+impl Operator for Cumulate {
     fn name(&self) -> &'static str {
-        "CumSum"
+        match self.kind {
+            CumulateKind::Sum => "CumSum",
+            CumulateKind::Product => "CumProd",
+        }
     }
 
     fn attributes(&self) -> Attributes {
@@ -70,13 +83,21 @@ impl Operator for CumSum {
         let data = tensor(inputs, 0)?;
         let axis = movement::indices(inputs, 1)?.first().copied().unwrap_or(0);
         let (outer, len, inner) = around(&shape, support::axis(axis, shape.len())?);
+        let dims = [outer, len, inner];
         let out = if element.is_float() {
             let mut values = numbers::to_f64(data)?;
-            self.sum(&mut values, [outer, len, inner], |a, b| a + b, 0.0);
+            match self.kind {
+                CumulateKind::Sum => self.run(&mut values, dims, (0.0, |a, b| a + b)),
+                CumulateKind::Product => self.run(&mut values, dims, (1.0, |a, b| a * b)),
+            }
             numbers::from_f64(element, shape, &values)?
         } else {
+            // Results wrap at 64 bits or fewer, to which wrapping at 128 bits makes no difference.
             let mut values = numbers::to_i128(data)?;
-            self.sum(&mut values, [outer, len, inner], i128::wrapping_add, 0);
+            match self.kind {
+                CumulateKind::Sum => self.run(&mut values, dims, (0, i128::wrapping_add)),
+                CumulateKind::Product => self.run(&mut values, dims, (1, i128::wrapping_mul)),
+            }
             numbers::from_i128(element, shape, &values)?
         };
         Ok(vec![out.into()])
@@ -87,19 +108,23 @@ impl Operator for CumSum {
     }
 
     fn cases() -> Vec<Case> {
+        use CumulateKind::{Product, Sum};
         use armet_tensor::ElementType::{F32, I32, I64};
         let mut numbers = Numbers::new(21);
-        let mut case = |name: &str, exclusive, reverse, element, shape: &[usize], axis: Tensor| {
-            Case::new(name, Self { exclusive, reverse }, [numbers.tensor(element, shape), axis])
-                .with_constants(&[1])
+        let mut case = |name: &str, kind, (exclusive, reverse), element, shape: &[usize], axis: Tensor| {
+            let inputs = [numbers.tensor(element, shape), axis];
+            Case::new(name, Self { kind, exclusive, reverse }, inputs).with_constants(&[1])
         };
         vec![
-            case("along rows", false, false, F32, &[3, 7], Tensor::scalar(1i64)),
-            case("along columns", false, false, F32, &[5, 3], Tensor::scalar(0i32)),
-            case("exclusive", true, false, I64, &[2, 4, 3], Tensor::scalar(-2i64)),
-            case("from the end", false, true, F32, &[6], Tensor::vector(&[0i64])),
-            case("exclusive from the end", true, true, I32, &[2, 5], Tensor::scalar(1i64)),
-            case("empty", false, false, F32, &[0, 3], Tensor::scalar(0i64)),
+            case("along rows", Sum, (false, false), F32, &[3, 7], Tensor::scalar(1i64)),
+            case("along columns", Sum, (false, false), F32, &[5, 3], Tensor::scalar(0i32)),
+            case("exclusive", Sum, (true, false), I64, &[2, 4, 3], Tensor::scalar(-2i64)),
+            case("from the end", Sum, (false, true), F32, &[6], Tensor::vector(&[0i64])),
+            case("exclusive from the end", Sum, (true, true), I32, &[2, 5], Tensor::scalar(1i64)),
+            case("empty", Sum, (false, false), F32, &[0, 3], Tensor::scalar(0i64)),
+            case("product along rows", Product, (false, false), F32, &[3, 6], Tensor::scalar(1i64)),
+            case("product of integers", Product, (true, false), I64, &[2, 4, 3], Tensor::scalar(-2i64)),
+            case("product from the end", Product, (true, true), I32, &[2, 5], Tensor::scalar(-1i32)),
         ]
     }
 }
