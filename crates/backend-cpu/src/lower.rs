@@ -59,6 +59,12 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         | Op::ConvInteger(_)
         Op::GridSample(op) => ops::grid_sample::lower(cpu, op, node),
         Op::RoiAlign(op) => ops::roi_align::lower(cpu, op, node),
+        Op::BitCast(_) => ops::bit_cast::lower(node),
+        Op::OneHot(op) => ops::one_hot::lower(op, node),
+        Op::Trilu(op) => ops::trilu::lower(op, node),
+        Op::ReverseSequence(op) => ops::reverse_sequence::lower(op, node),
+        Op::TensorScatter(op) => ops::tensor_scatter::lower(op, node),
+        Op::Dft(op) => ops::dft::lower(op, node),
         Op::ArgReduce(op) => ops::arg_reduce::lower(cpu, op, node),
         Op::TopK(op) => ops::top_k::lower(op, node),
         Op::DepthToSpace(op) => ops::depth_to_space::lower(op, node),
@@ -69,17 +75,11 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         | Op::ConstantOfShape(_)
         | Op::Range(_)
         | Op::NonZero(_)
-        | Op::OneHot(_)
-        | Op::Trilu(_)
-        | Op::ReverseSequence(_)
-        | Op::BitCast(_)
         | Op::DeformConv(_)
         | Op::Col2Im(_)
         | Op::MaxRoiPool(_)
         | Op::Det(_)
-        | Op::Dft(_)
         | Op::MelWeightMatrix(_)
-        | Op::TensorScatter(_)
         | Op::Unique(_)
         | Op::NonMaxSuppression(_)
         | Op::If(_)

@@ -9,6 +9,7 @@ pub mod conv;
 pub mod conv_int8;
 pub mod conv_transpose;
 pub(crate) mod depthwise;
+pub mod dft;
 mod dispatch;
 pub mod elementwise;
 pub mod epilogue;

@@ -3,18 +3,14 @@
 use armet_graph::ops::{Gather, GatherElements, GatherNd};
 use armet_kernels::gather::{self as kernel, BlockTuples, ElementPairs, Index, IndexError};
 use armet_runtime::{Bindings, Lowered, NodeView, RunError, Unsupported};
-use armet_tensor::{Element, ElementType, Layout};
+use armet_tensor::{Element, ElementType};
 
 use super::support::{axis, element_size, same_storage, shapes};
 use crate::fallible;
 
 fn plain(node: NodeView<'_>) -> Result<(), Unsupported> {
     same_storage(node)?;
-    let values = node.node().inputs.iter().chain(&node.node().outputs).flatten();
-    match values.map(|v| node.graph.value(*v).layout).find(|l| *l != Layout::Plain) {
-        Some(layout) => Err(Unsupported::Layout(layout)),
-        None => Ok(()),
-    }
+    super::support::plain(node)
 }
 
 fn failed(node: &str, error: IndexError) -> RunError {
@@ -77,6 +73,8 @@ pub(crate) fn lower_elements(op: &GatherElements, node: NodeView<'_>) -> Result<
     }
     // Elements are only moved, so their width is all that matters.
     match element_size(node.element(0)?)? {
+        1 => sized::<u8>(node, pairs),
+        2 => sized::<u16>(node, pairs),
         4 => sized::<u32>(node, pairs),
         8 => sized::<u64>(node, pairs),
         _ => Err(Unsupported::ElementType(node.element(0)?)),

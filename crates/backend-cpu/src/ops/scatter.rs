@@ -2,11 +2,11 @@
 
 use armet_graph::ops::{ScatterElements, ScatterNd, ScatterReduction};
 use armet_kernels::elementwise::Number;
-use armet_kernels::gather::{self as kernel, BlockTuples, ElementPairs};
+use armet_kernels::gather::{self as kernel, BlockTuples, ElementPairs, Index};
 use armet_runtime::{Lowered, NodeView, RunError, Unsupported};
-use armet_tensor::{Element, ElementType, Layout};
+use armet_tensor::{Element, ElementType};
 
-use super::support::{axis, shapes, unquantized};
+use super::support::{axis, element_size, plain, shapes, unquantized};
 use crate::fallible;
 
 fn reduction(kind: ScatterReduction) -> kernel::ScatterReduction {
@@ -19,64 +19,75 @@ fn reduction(kind: ScatterReduction) -> kernel::ScatterReduction {
     }
 }
 
-fn check(node: NodeView<'_>) -> Result<(), Unsupported> {
-    unquantized(node)?;
-    for index in 0..3 {
-        if node.layout(index)? != Layout::Plain {
-            return Err(Unsupported::Layout(node.layout(index)?));
+/// Where updates go.
+#[derive(Clone)]
+enum Places {
+    Elements(ElementPairs),
+    Blocks(BlockTuples),
+}
+
+/// The kernel for one type of elements and of indices.
+fn typed<T: Element + Number, I: Element + Index>(
+    node: NodeView<'_>,
+    places: &Places,
+    how: kernel::ScatterReduction,
+) -> Lowered {
+    let (name, places) = (node.node().name.clone(), places.clone());
+    let kind = if matches!(places, Places::Elements(_)) { "elements" } else { "nd" };
+    fallible(format!("scatter_{kind}_{}", T::TYPE), 0, move |b| {
+        let y: &mut [T] = b.output(0);
+        y.copy_from_slice(b.input(0));
+        match &places {
+            Places::Elements(pairs) => {
+                kernel::scatter_elements::<T, I>(pairs, how, b.input(1), b.input(2), y)
+            }
+            Places::Blocks(tuples) => kernel::scatter_nd::<T, I>(tuples, how, b.input(1), b.input(2), y),
         }
+        .map_err(|e| RunError::Kernel { node: name.clone(), reason: e.to_string() })
+    })
+}
+
+/// The kernel for the type of the elements. Where they are only moved, their width is all that matters.
+fn of_elements<I: Element + Index>(
+    node: NodeView<'_>,
+    places: &Places,
+    kind: ScatterReduction,
+) -> Result<Lowered, Unsupported> {
+    let (element, how) = (node.element(0)?, reduction(kind));
+    match element {
+        ElementType::F32 => Ok(typed::<f32, I>(node, places, how)),
+        ElementType::I64 => Ok(typed::<i64, I>(node, places, how)),
+        ElementType::I32 => Ok(typed::<i32, I>(node, places, how)),
+        _ if kind == ScatterReduction::None => match element_size(element)? {
+            1 => Ok(typed::<u8, I>(node, places, how)),
+            2 => Ok(typed::<u16, I>(node, places, how)),
+            4 => Ok(typed::<u32, I>(node, places, how)),
+            8 => Ok(typed::<u64, I>(node, places, how)),
+            _ => Err(Unsupported::ElementType(element)),
+        },
+        other => Err(Unsupported::ElementType(other)),
     }
+}
+
+fn lowered(node: NodeView<'_>, places: &Places, kind: ScatterReduction) -> Result<Lowered, Unsupported> {
     match node.element(1)? {
-        ElementType::I64 => Ok(()),
+        ElementType::I64 => of_elements::<i64>(node, places, kind),
+        ElementType::I32 => of_elements::<i32>(node, places, kind),
         other => Err(Unsupported::ElementType(other)),
     }
 }
 
 pub(crate) fn lower_nd(op: &ScatterNd, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
-    fn typed<T: Element + Number>(
-        node: NodeView<'_>,
-        tuples: BlockTuples,
-        how: kernel::ScatterReduction,
-    ) -> Lowered {
-        let name = node.node().name.clone();
-        fallible(format!("scatter_nd_{}", T::TYPE), 0, move |b| {
-            let y: &mut [T] = b.output(0);
-            y.copy_from_slice(b.input(0));
-            kernel::scatter_nd::<T, i64>(&tuples, how, b.input(1), b.input(2), y)
-                .map_err(|e| RunError::Kernel { node: name.clone(), reason: e.to_string() })
-        })
-    }
-    check(node)?;
+    unquantized(node)?;
+    plain(node)?;
     let tuples = BlockTuples::new(&node.shape(0)?, &node.shape(1)?, 0).map_err(shapes)?;
-    let how = reduction(op.reduction);
-    match node.element(0)? {
-        ElementType::F32 => Ok(typed::<f32>(node, tuples, how)),
-        ElementType::I64 => Ok(typed::<i64>(node, tuples, how)),
-        other => Err(Unsupported::ElementType(other)),
-    }
+    lowered(node, &Places::Blocks(tuples), op.reduction)
 }
 
 pub(crate) fn lower_elements(op: &ScatterElements, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
-    fn typed<T: Element + Number>(
-        node: NodeView<'_>,
-        pairs: ElementPairs,
-        how: kernel::ScatterReduction,
-    ) -> Lowered {
-        let name = node.node().name.clone();
-        fallible(format!("scatter_elements_{}", T::TYPE), 0, move |b| {
-            let y: &mut [T] = b.output(0);
-            y.copy_from_slice(b.input(0));
-            kernel::scatter_elements::<T, i64>(&pairs, how, b.input(1), b.input(2), y)
-                .map_err(|e| RunError::Kernel { node: name.clone(), reason: e.to_string() })
-        })
-    }
-    check(node)?;
+    unquantized(node)?;
+    plain(node)?;
     let shape = node.shape(0)?;
     let pairs = ElementPairs::new(&shape, &node.shape(1)?, axis(op.axis, shape.len())?).map_err(shapes)?;
-    let how = reduction(op.reduction);
-    match node.element(0)? {
-        ElementType::F32 => Ok(typed::<f32>(node, pairs, how)),
-        ElementType::I64 => Ok(typed::<i64>(node, pairs, how)),
-        other => Err(Unsupported::ElementType(other)),
-    }
+    lowered(node, &Places::Elements(pairs), op.reduction)
 }

@@ -1,4 +1,4 @@
-//! Elements chosen by indices that are data: gather, scatter, and running sums and products.
+//! Elements chosen by indices that are data: gather, scatter, entries moved as a whole; and running sums and products.
 //!
 //! Indices may be negative, counting from the end, and are checked before anything is read or written: a bad one is an
 //! [`IndexError`], and the output is then unspecified. Gathering moves bytes of any element type; scattering works on
@@ -8,11 +8,13 @@
 #![expect(clippy::panic_in_result_fn, reason = "lengths are the caller's contract, indices are data")]
 
 mod cumulate;
+mod entries;
 mod scatter;
 #[cfg(test)]
 mod tests;
 
 pub use cumulate::{Cumulate, cumulate};
+pub use entries::{CacheWrite, Reversal, one_hot};
 pub use scatter::{ScatterReduction, scatter_elements, scatter_nd};
 
 use crate::threads::{DisjointMut, Team};

@@ -16,10 +16,12 @@ mod structure;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod triangle;
 
 pub use pad::{Pad, PadMode};
 pub use strided::StridedCopy;
 pub use structure::{Concatenation, Expansion, Permutation, Slice, Tiling};
+pub use triangle::Triangle;
 
 /// Why shapes, axes or strides do not describe a data movement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
