@@ -25,6 +25,9 @@ pub struct SplitToSequence {
     pub keep_dims: bool,
 }
 
+/// Axes longer than this are not cut: each part is a value of its own.
+const LONGEST: usize = 1 << 28;
+
 impl SplitToSequence {
     /// The lengths of the parts of an axis.
     fn lengths(&self, len: usize, given: Option<&Tensor>) -> Result<Vec<usize>, InferError> {
@@ -32,6 +35,10 @@ impl SplitToSequence {
         let Some(given) = given else {
             return if len <= MOST_PARTS { Ok(vec![1; len]) } else { Err(cannot()) };
         };
+        if len > LONGEST {
+            return Err(cannot());
+        }
+        let Some(given) = given else { return Ok(vec![1; len]) };
         let numbers = given.to_i64().ok_or_else(cannot)?;
         if given.shape().is_empty() {
             let each = usize::try_from(numbers[0]).ok().filter(|&n| n > 0 && len / n <= MOST_PARTS);
