@@ -49,14 +49,6 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::Reduce(op) => ops::reduce::lower(cpu, op, node),
         Op::Conv(op) => ops::conv::lower(cpu, op, node),
         Op::ConvTranspose(op) => ops::conv_transpose::lower(cpu, op, node),
-        Op::ArgReduce(_)
-        | Op::Attention(_)
-        | Op::FlexAttention(_)
-        | Op::LinearAttention(_)
-        | Op::RotaryEmbedding(_)
-        | Op::DepthToSpace(_)
-        | Op::SpaceToDepth(_)
-        | Op::ConvInteger(_)
         Op::GridSample(op) => ops::grid_sample::lower(cpu, op, node),
         Op::RoiAlign(op) => ops::roi_align::lower(cpu, op, node),
         Op::BitCast(_) => ops::bit_cast::lower(node),
@@ -70,6 +62,10 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::DepthToSpace(op) => ops::depth_to_space::lower(op, node),
         Op::SpaceToDepth(op) => ops::depth_to_space::lower_back(op, node),
         Op::ConvInteger(_)
+        | Op::Attention(_)
+        | Op::FlexAttention(_)
+        | Op::LinearAttention(_)
+        | Op::RotaryEmbedding(_)
         | Op::Shape(_)
         | Op::Size(_)
         | Op::ConstantOfShape(_)

@@ -185,9 +185,9 @@ impl Dft {
             // The transform of a real line is its own mirror image, so the two can be told apart.
             let [mirror_real, mirror_imaginary] = result[(n - k) % n];
             (real, other) = if imaginary {
-                ((other + mirror_imaginary) / 2.0, (mirror_real - real) / 2.0)
+                (0.5 * (other + mirror_imaginary), 0.5 * (mirror_real - real))
             } else {
-                ((real + mirror_real) / 2.0, (other - mirror_imaginary) / 2.0)
+                (0.5 * (real + mirror_real), 0.5 * (other - mirror_imaginary))
             };
         }
         let scale = if self.lines.inverse { 1.0 / n as f32 } else { 1.0 };

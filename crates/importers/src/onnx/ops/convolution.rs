@@ -1,7 +1,7 @@
 //! Convolutions.
 
 use armet_graph::ops::window::AutoPad;
-use armet_graph::ops::{Concat, Conv, ConvInteger, ConvTranspose, Pad, PadMode, Slice, Unary, UnaryKind};
+use armet_graph::ops::{Conv, ConvInteger, ConvTranspose};
 
 use super::{Entry, onnx};
 use crate::onnx::error::Reason;
@@ -19,44 +19,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         n.emit(op, inputs)
     }),
     onnx("ConvTranspose", 1, transpose),
-    onnx("CausalConvWithState", 27, causal),
 ];
-
-/// A convolution along time that sees the past, and the past that the next one will need.
-fn causal(n: &mut NodeReader<'_, '_>) -> Read {
-    let (none, swish) = (None, Some(UnaryKind::Swish { alpha: 1.0 }));
-    let activation = n.choice("activation", none, &[("none", none), ("silu", swish), ("swish", swish)])?;
-    let (x, w, bias, past) = (n.input(0)?, n.input(1)?, n.optional(2)?, n.optional(3)?);
-    let shape = n.type_of(w).and_then(|ty| ty.shape());
-    let shape = shape.as_ref().and_then(|shape| <[usize; 3]>::try_from(shape.dims()).ok());
-    let Some([channels, _, kernel]) = shape.filter(|shape| !shape.contains(&0)) else {
-        return Err(Reason::Input { index: 1, what: "must have a known shape of three axes" }.into());
-    };
-    let kept = kernel as i64 - 1;
-    let whole = if let Some(past) = past {
-        n.step("whole", Concat { axis: 2 }, vec![Some(past), Some(x)])
-    } else {
-        let pads = n.vector("past", &[0, 0, kept, 0, 0, 0]);
-        n.step("whole", Pad { mode: PadMode::Constant }, vec![Some(x), Some(pads)])
-    };
-    let op = Conv { group: channels, ..Conv::default() };
-    let y = n.output(0)?;
-    let inputs = vec![Some(whole), Some(w), bias];
-    if let Some(kind) = activation {
-        let sum = n.step("sum", op, inputs);
-        n.emit_to(Unary { kind }, vec![Some(sum)], &[y]);
-    } else {
-        n.emit_to(op, inputs, &[y]);
-    }
-    if n.wants(1) {
-        // Counted from the end, zero entries are those behind all.
-        let start = n.vector("start", &[if kept == 0 { i64::MAX } else { -kept }]);
-        let (end, axis) = (n.vector("end", &[i64::MAX]), n.vector("axis", &[2i64]));
-        let present = n.output(1)?;
-        n.emit_to(Slice, vec![Some(whole), Some(start), Some(end), Some(axis)], &[present]);
-    }
-    Ok(())
-}
 
 const AUTO_PADS: [(&str, AutoPad); 4] = [
     ("NOTSET", AutoPad::NotSet),
