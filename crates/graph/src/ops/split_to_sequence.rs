@@ -25,20 +25,13 @@ pub struct SplitToSequence {
     pub keep_dims: bool,
 }
 
-/// Axes longer than this are not cut: each part is a value of its own.
-const LONGEST: usize = 1 << 28;
-
 impl SplitToSequence {
     /// The lengths of the parts of an axis.
-    fn lengths(len: usize, given: Option<&Tensor>) -> Result<Vec<usize>, InferError> {
+    fn lengths(&self, len: usize, given: Option<&Tensor>) -> Result<Vec<usize>, InferError> {
         let cannot = || InferError::Mismatch(format!("an axis of length {len} cannot be cut so"));
         let Some(given) = given else {
             return if len <= MOST_PARTS { Ok(vec![1; len]) } else { Err(cannot()) };
         };
-        if len > LONGEST {
-            return Err(cannot());
-        }
-        let Some(given) = given else { return Ok(vec![1; len]) };
         let numbers = given.to_i64().ok_or_else(cannot)?;
         if given.shape().is_empty() {
             let each = usize::try_from(numbers[0]).ok().filter(|&n| n > 0 && len / n <= MOST_PARTS);
@@ -69,7 +62,7 @@ impl Operator for SplitToSequence {
         if inputs.has(1) {
             movement::index_element(self.name(), 1, inputs.element(1)?)?;
             dims[axis] = match (dims[axis].fixed(), inputs.value(1)) {
-                (Some(len), Ok(given)) => match Self::lengths(len, Some(given))?.as_slice() {
+                (Some(len), Ok(given)) => match self.lengths(len, Some(given))?.as_slice() {
                     [first, others @ ..] if others.iter().all(|n| n == first) => Dim::Fixed(*first),
                     _ => Dim::Unknown,
                 },
@@ -92,7 +85,7 @@ impl Operator for SplitToSequence {
         let (outer, len, inner) = around(data.shape(), axis);
         let mut begin = 0;
         let mut parts = Vec::new();
-        for length in Self::lengths(len, given)? {
+        for length in self.lengths(len, given)? {
             let mut shape: Shape = data.shape().clone();
             shape[axis] = length;
             let mut out = Elements::zeros(data.element(), shape.clone())?;
