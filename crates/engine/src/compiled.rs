@@ -167,7 +167,8 @@ impl Compiled {
         self.inputs()
             .into_iter()
             .map(|input| {
-                let ty = input.ty.tensor().ok_or_else(|| input.name.clone())?;
+                // What a list or an optional value holds is not known before it is given.
+                let Some(ty) = input.ty.tensor() else { return Ok((ElementType::F32, Shape::scalar())) };
                 let dims = ty.dims.as_ref().ok_or_else(|| input.name.clone())?;
                 Ok((ty.element, dims.iter().map(|d| d.fixed().unwrap_or(free)).collect()))
             })

@@ -37,8 +37,8 @@ pub use armet_graph::text::to_text as graph_text;
 pub use armet_graph::{Cost, Dim, Graph, TensorType, Value, ValueType};
 pub use armet_kernels::isa::{Isa, Isas};
 pub use armet_runtime::{
-    BackendId, DeviceInfo, MemoryReport, NoProbe, Placement, Probe, REFERENCE, Refusal, RunError, Stage,
-    StepReport, StepResult, Unsupported, ValueRef,
+    BackendId, DeviceInfo, MemoryReport, NoProbe, Placement, Probe, REFERENCE, RUNTIME, Refusal, RunError,
+    Stage, StepReport, StepResult, Unsupported, ValueRef,
 };
 pub use armet_tensor::{
     Bool, Element, ElementType, Layout, Quantization, Shape, Tensor, TensorError, TensorView, npy,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use armet_graph::TensorType;
+use armet_graph::{TensorType, Value, ValueType};
 use armet_runtime::{NoProbe, Probe, RunError, Stage, StageState, ValueRef};
 use armet_tensor::{ElementType, Shape};
 use smallvec::SmallVec;
@@ -73,7 +73,8 @@ impl Session {
         Ok(Outputs { compiled: &self.compiled, state: &self.plans[0].state, inputs: values })
     }
 
-    /// Plans for these types without running, so that the first run finds the plan ready.
+    /// Plans for these types without running, so that the first run finds the plan ready. Inputs that are no tensors have a
+    /// place in the list, and what stands there does not matter.
     ///
     /// # Errors
     /// When they cannot be planned.
@@ -120,11 +121,23 @@ impl Session {
                     expected: declared.ty.to_string(),
                     actual,
                 };
-                match (declared.ty.tensor(), value.view()) {
-                    (Some(ty), Some(view)) => check_type(&declared.name, ty, view.element(), view.shape())?,
-                    (Some(_), None) => return Err(wrong("a value that is no tensor".into())),
-                    (None, Some(view)) => return Err(wrong(format!("a tensor of {}", view.element()))),
-                    (None, None) => {}
+                match (&declared.ty, value.view()) {
+                    (ValueType::Tensor(ty), Some(view)) => {
+                        check_type(&declared.name, ty, view.element(), view.shape())?;
+                    }
+                    (ValueType::Tensor(_), None) => return Err(wrong("a value that is no tensor".into())),
+                    (ty, Some(view)) if !holds(ty, Some(view.element()), None) => {
+                        return Err(wrong(format!("a tensor of {}", view.element())));
+                    }
+                    (ty, None) => {
+                        let ValueRef::Value(given) = value else { return Err(wrong("nothing".into())) };
+                        if !holds(ty, None, Some(given)) {
+                            let found =
+                                given.value_type().map_or("another value".into(), |ty| ty.to_string());
+                            return Err(wrong(found));
+                        }
+                    }
+                    (_, Some(_)) => {}
                 }
                 Ok(value)
             })
@@ -146,6 +159,22 @@ impl Session {
         self.plans.truncate(KEPT_PLANS - 1);
         self.plans.push(Planned { types, state: StageState::new(Arc::new(stage))? });
         Ok(self.plans.len() - 1)
+    }
+}
+
+/// Whether a value is of a declared type, shapes aside: a tensor of `element`, or another value. What is given for an
+/// optional value may be the value itself.
+fn holds(ty: &ValueType, element: Option<ElementType>, value: Option<&Value>) -> bool {
+    match (ty, value) {
+        (ValueType::Tensor(ty), None) => element == Some(ty.element),
+        (ValueType::Tensor(ty), Some(Value::Tensor(tensor))) => tensor.element() == ty.element,
+        (ValueType::Sequence(inner), Some(Value::Sequence(items))) => {
+            items.iter().all(|item| holds(inner, None, Some(item)))
+        }
+        (ValueType::Optional(_), Some(Value::Optional(None))) => true,
+        (ValueType::Optional(inner), Some(Value::Optional(Some(value)))) => holds(inner, None, Some(value)),
+        (ValueType::Optional(inner), value) => holds(inner, element, value),
+        _ => false,
     }
 }
 

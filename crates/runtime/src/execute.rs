@@ -239,7 +239,11 @@ impl Core {
                     self.repeat(&stage, step, plan, inputs, options, team, seed, probe)?;
                 }
             }
-            let duration = started.elapsed();
+            let mut duration = started.elapsed();
+            if let StepKind::Loop(plan) = &step.kind {
+                // The steps of the body tell their own times.
+                duration = duration.saturating_sub(self.loops[plan.index].body_time);
+            }
             let report = &stage.placement.steps[index];
             if probe.wants_results() {
                 let results = self.results(&stage, step, inputs);

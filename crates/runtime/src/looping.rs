@@ -5,6 +5,7 @@
 //! its size is known. From the second run with equal types on a loop allocates only what has no place in an arena.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use armet_graph::ops::{Loop, MOST_TURNS, stack};
 use armet_graph::{Graph, Node, TensorType, Value, ValueType};
@@ -157,6 +158,8 @@ pub(crate) struct LoopState {
     turn: AlignedBytes,
     held: Vec<Held>,
     next: Vec<Held>,
+    /// What the steps of the body took in this run.
+    pub(crate) body_time: Duration,
 }
 
 impl LoopState {
@@ -166,6 +169,7 @@ impl LoopState {
             turn: AlignedBytes::zeroed(size_of::<i64>()),
             held: Vec::new(),
             next: Vec::new(),
+            body_time: Duration::ZERO,
         }
     }
 
@@ -205,9 +209,13 @@ pub(crate) struct LoopRun<'a, 'p> {
     pub(crate) seed: u64,
 }
 
+/// The one whole number or truth value that a tensor is.
 fn integer(value: ValueRef<'_>) -> Option<i64> {
-    match value.view()?.to_tensor().to_i64()?[..] {
-        [number] => Some(number),
+    let view = value.view()?;
+    match (view.element(), view.bytes()) {
+        (ElementType::Bool, &[flag]) => Some(i64::from(flag)),
+        (ElementType::I32, bytes) => bytes.try_into().ok().map(|bytes| i64::from(i32::from_le_bytes(bytes))),
+        (ElementType::I64, bytes) => bytes.try_into().ok().map(i64::from_le_bytes),
         _ => None,
     }
 }
@@ -236,6 +244,7 @@ impl LoopRun<'_, '_> {
         };
         let most = one(&self, 0, "the number of turns")?.map_or(u64::MAX, |n| u64::try_from(n).unwrap_or(0));
         let mut goes_on = one(&self, 1, "the condition")?.is_none_or(|c| c != 0);
+        state.body_time = Duration::ZERO;
         state.held.resize_with(carried, Held::default);
         state.next.resize_with(carried, Held::default);
         // Carried values that are still those that the loop was given.
@@ -331,7 +340,10 @@ impl LoopRun<'_, '_> {
         state.bodies[..=at].rotate_right(1);
         let body = &mut state.bodies[0].1;
         let seed = self.seed.wrapping_mul(31).wrapping_add(turn);
-        body.run(&inputs, self.options, self.team, seed, probe).map_err(in_body)?;
+        let started = Instant::now();
+        let ran = body.run(&inputs, self.options, self.team, seed, probe).map_err(in_body);
+        state.body_time += started.elapsed();
+        ran?;
         let result = |index: usize| {
             body.output(index, &inputs)
                 .ok_or_else(|| self.fault(format!("result {index} of the body is not there")))

@@ -1,8 +1,9 @@
 //! `armet bench`: how fast a model is here.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use armet::{Probe, Shape, StepReport, StepResult, ValueRef};
+use armet::{Probe, StepReport, StepResult, ValueRef};
 use armet_hardware::{Cpu, ProcessMemory, Root, Sensors};
 use clap::Args;
 use serde_json::{Value, json};
@@ -31,11 +32,11 @@ pub(crate) struct Arguments {
     steps: bool,
 }
 
-/// Time of each step, summed over runs.
+/// Time of each step, summed over runs, and over the turns of loops.
 #[derive(Default)]
 struct StepTimes {
     steps: Vec<(StepReport, Duration)>,
-    at: usize,
+    places: HashMap<String, usize>,
 }
 
 impl Probe for StepTimes {
@@ -44,12 +45,15 @@ impl Probe for StepTimes {
     }
 
     fn step(&mut self, report: &StepReport, duration: Duration, _: &[StepResult<'_>]) {
-        match self.steps.get_mut(self.at) {
-            Some((known, time)) if known.node == report.node => *time += duration,
-            Some(other) => *other = (report.clone(), duration),
-            None => self.steps.push((report.clone(), duration)),
-        }
-        self.at += 1;
+        let place = match self.places.get(&report.node) {
+            Some(&place) => place,
+            None => {
+                self.steps.push((report.clone(), Duration::ZERO));
+                self.places.insert(report.node.clone(), self.steps.len() - 1);
+                self.steps.len() - 1
+            }
+        };
+        self.steps[place].1 += duration;
     }
 }
 
@@ -80,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         arguments.input.as_slice()
     };
     let values = inputs::gather(&compiled, given, &arguments.pictures, terminal)?;
-    let types: Vec<(_, Shape)> = values.iter().map(|(_, t)| (t.element(), t.shape().clone())).collect();
+    let types = inputs::types(&values);
     let mut session = compiled.session();
     session.prepare(&types)?;
     // The packed weights are what is needed; the file's own bytes need not stay.
@@ -104,7 +108,6 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
     let after = ProcessMemory::read(&root);
     let mut step_times = StepTimes::default();
     for _ in 0..if arguments.steps { STEP_RUNS } else { 0 } {
-        step_times.at = 0;
         session.run_with(&feed, &mut step_times)?;
     }
     step_times.steps.sort_by_key(|(_, time)| std::cmp::Reverse(*time));

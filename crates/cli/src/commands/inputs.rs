@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use armet::{Bool, Compiled, ElementType, Shape, Tensor, ValueSpec, npy};
+use armet::{Bool, Compiled, ElementType, Shape, Tensor, Value, ValueSpec, ValueType, npy};
 use half::f16;
 
 use crate::output::{Hint, Terminal};
@@ -13,6 +13,8 @@ use crate::picture::{self, PictureOptions};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Source {
     Random,
+    /// Nothing, for an optional input.
+    Nothing,
     File(PathBuf),
 }
 
@@ -30,9 +32,13 @@ pub(crate) fn parse(text: &str) -> Result<Given, String> {
         _ => (None, text),
     };
     if value.is_empty() {
-        return Err("expected NAME=FILE, NAME=random, FILE or random".into());
+        return Err("expected NAME=FILE, NAME=random, NAME=none, FILE or random".into());
     }
-    let source = if value == "random" { Source::Random } else { Source::File(value.into()) };
+    let source = match value {
+        "random" => Source::Random,
+        "none" => Source::Nothing,
+        file => Source::File(file.into()),
+    };
     Ok(Given { name, source })
 }
 
@@ -42,7 +48,7 @@ pub(crate) fn gather(
     given: &[Given],
     pictures: &PictureOptions,
     terminal: &mut Terminal,
-) -> anyhow::Result<Vec<(String, Tensor)>> {
+) -> anyhow::Result<Vec<(String, Value)>> {
     let inputs = compiled.inputs();
     let names = || inputs.iter().map(|i| i.name.as_str()).collect::<Vec<_>>().join(", ");
     for one in given {
@@ -61,19 +67,61 @@ pub(crate) fn gather(
     inputs
         .iter()
         .map(|input| {
-            let own = given.iter().find(|g| g.name.as_deref() == Some(&input.name));
-            let source = own.or_else(|| given.iter().find(|g| g.name.is_none())).map(|g| &g.source);
-            let Some(source) = source else {
-                let hint = "give it with --input NAME=FILE (.npy, .png, .jpg) or --input random";
-                return Err(Hint::new(format!("input {} was not given", input.name), hint).into());
-            };
-            let tensor = match source {
-                Source::Random => made_up(input, terminal)?,
-                Source::File(path) => read(path, input, pictures, terminal)?,
-            };
-            Ok((input.name.clone(), tensor))
+            let mut sources: Vec<&Source> =
+                given.iter().filter(|g| g.name.as_deref() == Some(&input.name)).map(|g| &g.source).collect();
+            if sources.is_empty() {
+                sources.extend(given.iter().filter(|g| g.name.is_none()).map(|g| &g.source));
+            }
+            Ok((input.name.clone(), value(&sources, input, pictures, terminal)?))
         })
         .collect()
+}
+
+/// The types of tensors among these values; other values have a place that stands for nothing.
+pub(crate) fn types(values: &[(String, Value)]) -> Vec<(ElementType, Shape)> {
+    let ty = |(_, value): &(String, Value)| match value {
+        Value::Tensor(tensor) => (tensor.element(), tensor.shape().clone()),
+        _ => (ElementType::F32, Shape::scalar()),
+    };
+    values.iter().map(ty).collect()
+}
+
+/// The value of an input from what was given for it.
+fn value(
+    sources: &[&Source],
+    input: &ValueSpec,
+    pictures: &PictureOptions,
+    terminal: &mut Terminal,
+) -> anyhow::Result<Value> {
+    match &input.ty {
+        ValueType::Tensor(_) => Ok(match sources.first() {
+            Some(Source::Random) => made_up(input, terminal)?.into(),
+            Some(Source::File(path)) => read(path, input, pictures, terminal)?.into(),
+            Some(Source::Nothing) => anyhow::bail!("input {} is not optional", input.name),
+            None => {
+                let hint = "give it with --input NAME=FILE (.npy, .png, .jpg) or --input random";
+                return Err(Hint::new(format!("input {} was not given", input.name), hint).into());
+            }
+        }),
+        ValueType::Sequence(inner) => {
+            let item = ValueSpec { name: input.name.clone(), ty: (**inner).clone() };
+            let mut items = Vec::new();
+            for source in sources {
+                let Source::File(_) = source else {
+                    let hint = "give each item with --input NAME=FILE.npy";
+                    return Err(Hint::new(format!("input {} is a sequence", input.name), hint).into());
+                };
+                items.push(value(&[source], &item, pictures, terminal)?);
+            }
+            Ok(Value::Sequence(items))
+        }
+        ValueType::Optional(inner) => {
+            let item = ValueSpec { name: input.name.clone(), ty: (**inner).clone() };
+            let is_there = sources.iter().any(|source| matches!(source, Source::File(_)));
+            let inner = is_there.then(|| value(sources, &item, pictures, terminal)).transpose()?;
+            Ok(Value::Optional(inner.map(Box::new)))
+        }
+    }
 }
 
 fn read(
@@ -141,6 +189,7 @@ mod tests {
         let x = parse("x=random").unwrap();
         assert_eq!((x.name.as_deref(), x.source), (Some("x"), Source::Random));
         assert_eq!(parse("a/b.npy").unwrap().source, Source::File("a/b.npy".into()));
+        assert_eq!(parse("x=none").unwrap().source, Source::Nothing);
         assert!(parse("x=").is_err());
     }
 

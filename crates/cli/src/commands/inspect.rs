@@ -93,10 +93,10 @@ fn as_json(model: &Model, compiled: &Compiled, stage: &Arc<Stage>) -> Value {
         "operators": operators(model.graph()),
         "operators_after_passes": operators(&stage.graph),
         "passes": compiled.passes().iter().chain(&stage.passes).map(pass).collect::<Vec<_>>(),
-        "steps": report::placement(&[stage]),
+        "steps": report::placement(&report::with_bodies(stage)),
         "aliases": stage.placement.aliases,
         "deferred": stage.placement.deferred,
-        "memory": report::memory(&[stage]),
+        "memory": report::memory(&report::with_bodies(stage)),
         "packed_weights": compiled.packed_weights(),
         "operations": cost.0,
         "bytes": cost.1,
@@ -162,10 +162,10 @@ fn text(
         output::metric(operations as f64),
         output::metric(bytes as f64)
     ))?;
-    terminal.line(report::summary(&[stage]))?;
+    terminal.line(report::summary(&report::with_bodies(stage)))?;
     if arguments.steps {
         terminal.line("")?;
-        terminal.line(report::step_table(&[stage]).trim_end())?;
+        terminal.line(report::step_table(&report::with_bodies(stage)).trim_end())?;
     }
     Ok(())
 }

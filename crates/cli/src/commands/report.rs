@@ -7,6 +7,12 @@ use serde_json::{Value, json};
 
 use crate::output;
 
+/// A stage, and those of the bodies of its loops that are planned beforehand.
+pub(crate) fn with_bodies(stage: &Arc<Stage>) -> Vec<&Arc<Stage>> {
+    let bodies = stage.bodies().flat_map(with_bodies);
+    std::iter::once(stage).chain(bodies).collect()
+}
+
 /// Every step: where it runs, what runs, and why not elsewhere.
 pub(crate) fn placement(stages: &[&Arc<Stage>]) -> Value {
     stages.iter().flat_map(|stage| &stage.placement.steps).map(step).collect()

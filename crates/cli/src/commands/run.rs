@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use armet::{ElementType, NoProbe, Probe, StepReport, StepResult, Tensor, ValueRef, npy};
+use armet::{ElementType, NoProbe, Probe, StepReport, StepResult, Tensor, Value as Output, ValueRef, npy};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -22,9 +22,10 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pictures: PictureOptions,
     /// An input: NAME=FILE.npy, NAME=FILE.png, NAME=random; without a name, the only input; `random` alone makes all up.
+    /// Several for one name are the items of a sequence; NAME=none leaves an optional input out.
     #[arg(long, short, value_name = "NAME=FILE", value_parser = inputs::parse)]
     input: Vec<Given>,
-    /// Save each output as DIR/<name>.npy.
+    /// Save each output as DIR/<name>.npy, a sequence as DIR/<name>.0.npy, DIR/<name>.1.npy and so on.
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Save each intermediate value as DIR/<name>.npy.
@@ -46,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
             .with_context(|| format!("cannot make folder {}", folder.display()))?;
     }
     let feed: Vec<(&str, ValueRef<'_>)> = values.iter().map(|(name, t)| (name.as_str(), t.into())).collect();
-    let types: Vec<_> = values.iter().map(|(_, t)| (t.element(), t.shape().clone())).collect();
+    let types = inputs::types(&values);
 
     let started = Instant::now();
     let mut session = compiled.session();
@@ -62,32 +63,20 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
     let started = Instant::now();
     let outputs = session.run_with(&feed, probe)?;
     let duration = started.elapsed();
-    let results: Vec<(String, Option<Tensor>)> =
-        outputs.iter().map(|(name, value)| (name.to_owned(), value.to_value().tensor().cloned())).collect();
+    let results: Vec<(String, Output)> =
+        outputs.iter().map(|(name, value)| (name.to_owned(), value.to_value())).collect();
     drop(outputs);
     if let Some(dump) = dump {
         dump.finish(terminal)?;
     }
     let stages = session.stages();
-    let mut described = Vec::new();
-    for (name, tensor) in &results {
-        let file = match (&arguments.output, tensor) {
-            (Some(folder), Some(tensor)) => Some(save(folder, name, tensor)?),
-            _ => None,
-        };
-        described.push((name, tensor.as_ref(), file));
-    }
     if arguments.model.json {
-        let outputs: Vec<Value> = described
-            .iter()
-            .map(|(name, tensor, file)| match tensor {
-                Some(t) => json!({"name": name, "type": t.element().name(), "shape": t.shape().to_vec(),
-                    "summary": summary(t), "file": file}),
-                None => json!({"name": name, "type": "other"}),
-            })
-            .collect();
+        let folder = arguments.output.as_deref();
+        let outputs = results.iter().map(|(name, value)| as_json(folder, name, value));
+        let outputs: Vec<Value> = outputs.collect::<anyhow::Result<_>>()?;
         terminal.json(&json!({
             "model": arguments.model.model,
+            "warnings": model.warnings(),
             "outputs": outputs,
             "placement": report::placement(&stages),
             "memory": report::memory(&stages),
@@ -96,14 +85,8 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         }))?;
         return Ok(0);
     }
-    for (name, tensor, file) in &described {
-        match tensor {
-            Some(tensor) => terminal.line(describe(name, tensor))?,
-            None => terminal.line(format_args!("{name}: a sequence or optional value"))?,
-        }
-        if let Some(file) = file {
-            terminal.note(format_args!("saved {}", file.display()));
-        }
+    for (name, value) in &results {
+        show(terminal, arguments.output.as_deref(), name, value)?;
     }
     terminal.note(report::summary(&stages));
     terminal.note(format_args!(
@@ -132,6 +115,46 @@ pub(crate) fn save(folder: &Path, name: &str, tensor: &Tensor) -> anyhow::Result
     let bytes = npy::write(tensor).with_context(|| format!("cannot save output {name}"))?;
     std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
+}
+
+/// Shows a result, and saves it where there is a folder for it.
+fn show(terminal: &mut Terminal, folder: Option<&Path>, name: &str, value: &Output) -> anyhow::Result<()> {
+    match value {
+        Output::Tensor(tensor) => {
+            terminal.line(describe(name, tensor))?;
+            if let Some(folder) = folder {
+                let file = save(folder, name, tensor)?;
+                terminal.note(format_args!("saved {}", file.display()));
+            }
+        }
+        Output::Sequence(items) => {
+            terminal.line(format_args!("{name}: sequence of {}", items.len()))?;
+            for (index, item) in items.iter().enumerate() {
+                show(terminal, folder, &format!("{name}.{index}"), item)?;
+            }
+        }
+        Output::Optional(Some(inner)) => show(terminal, folder, name, inner)?,
+        Output::Optional(None) => terminal.line(format_args!("{name}: none"))?,
+    }
+    Ok(())
+}
+
+/// As [`show`], as an object.
+fn as_json(folder: Option<&Path>, name: &str, value: &Output) -> anyhow::Result<Value> {
+    Ok(match value {
+        Output::Tensor(tensor) => {
+            let file = folder.map(|folder| save(folder, name, tensor)).transpose()?;
+            json!({"name": name, "type": tensor.element().name(), "shape": tensor.shape().to_vec(),
+                "summary": summary(tensor), "file": file})
+        }
+        Output::Sequence(items) => {
+            let items = items.iter().enumerate();
+            let items = items.map(|(index, item)| as_json(folder, &format!("{name}.{index}"), item));
+            json!({"name": name, "type": "sequence", "items": items.collect::<anyhow::Result<Vec<_>>>()?})
+        }
+        Output::Optional(Some(inner)) => as_json(folder, name, inner)?,
+        Output::Optional(None) => json!({"name": name, "type": "none"}),
+    })
 }
 
 /// The numbers of a tensor as `f64`, when it holds numbers.

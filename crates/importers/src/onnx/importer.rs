@@ -105,10 +105,40 @@ impl<'m> Importer<'m> {
         }
         let opsets = self.opsets;
         let scope = self.contents(graph, opsets)?;
-        if self.unsupported.is_empty() {
-            Ok((scope.graph, self.warnings))
-        } else {
-            Err(ImportError::Unsupported(self.unsupported))
+        if !self.unsupported.is_empty() {
+            return Err(ImportError::Unsupported(self.unsupported));
+        }
+        self.compare_declared(&scope);
+        Ok((scope.graph, self.warnings))
+    }
+
+    /// Notes declared types that contradict what follows from the nodes once shapes are followed through the whole model.
+    fn compare_declared(&mut self, scope: &Scope) {
+        let is_noted = |name: &str| {
+            let noted = |w: &Warning| matches!(w, Warning::DeclaredType { name: noted, .. } if noted == name);
+            self.warnings.iter().any(noted)
+        };
+        let mut declared: Vec<(&String, &TensorType, ValueId)> = scope
+            .hints
+            .iter()
+            .filter_map(|(name, ty)| Some((name, ty.tensor()?, scope.local(name)?)))
+            .filter(|(name, _, id)| scope.graph.producer(*id).is_some() && !is_noted(name))
+            .collect();
+        if declared.is_empty() {
+            return;
+        }
+        declared.sort_by_key(|(_, _, id)| *id);
+        let mut inferred = scope.graph.clone();
+        // What contradicts itself is told when the model is compiled.
+        if armet_graph::infer::infer(&mut inferred).is_err() {
+            return;
+        }
+        for (name, declared, id) in declared {
+            let found = inferred.value(id).ty.tensor().filter(|found| found.quantization.is_none());
+            if let Some(found) = found.filter(|found| types::conflict(declared, found)) {
+                let (declared, found) = (Box::new(declared.clone()), Box::new(found.clone()));
+                self.warnings.push(Warning::DeclaredType { name: name.clone(), declared, found });
+            }
         }
     }
 

@@ -102,6 +102,22 @@ fn what_does_not_keep_a_model_from_running_is_a_warning() {
 }
 
 #[test]
+fn declared_shapes_are_held_to_what_shape_arithmetic_gives() {
+    let nodes = vec![
+        node("Shape", &["x"], &["shape"], vec![]),
+        node("ReduceProd", &["shape"], &["size"], vec![int("keepdims", 1)]),
+        node("Reshape", &["x", "size"], &["y"], vec![]),
+    ];
+    let mut graph = graph(vec![x()], nodes, &["y"]);
+    graph.output[0] = info("y", ElementType::F32, vec![dimension(2), dimension(2)]);
+    graph.value_info.push(info("size", ElementType::I64, vec![dimension(1)]));
+    let warnings = imported(&model(13, graph)).warnings;
+    let [Warning::DeclaredType { name, declared, found }] = &warnings[..] else { panic!("{warnings:?}") };
+    assert_eq!(name, "y");
+    assert_eq!((declared.to_string(), found.to_string()), ("float32[2,2]".into(), "float32[4]".into()));
+}
+
+#[test]
 fn sparse_weights_are_refused() {
     let mut graph = graph(vec![x()], vec![], &["x"]);
     graph.sparse_initializer.push(vec![].into());
