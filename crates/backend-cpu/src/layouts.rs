@@ -51,6 +51,7 @@ impl LayoutPreference for Cpu {
             | Op::Where(_)
             | Op::Clip(_)
             | Op::Cast(_)
+            | Op::CastLike(_)
             | Op::Reshape(_)
             | Op::Identity(_) => LayoutChoice::Any,
             Op::Transpose(_) => LayoutChoice::AnyInput,

@@ -116,12 +116,25 @@ fn packed<F>(
 where
     F: Fn(&mut Bindings<'_>) + Send + Sync + 'static,
 {
-    Lowered::Kernel(Box::new(move |context: &CompileContext<'_>| {
+    packed_fallible(move |context: &CompileContext<'_>| {
         let (kernel, scratch, run) = prepare(context)?;
         let run = move |bindings: &mut Bindings<'_>| {
             run(bindings);
             Ok(())
         };
+        Ok((kernel, scratch, run))
+    })
+}
+
+/// As [`packed`], for a kernel that may refuse values while running.
+fn packed_fallible<F>(
+    prepare: impl FnOnce(&CompileContext<'_>) -> Result<(String, usize, F), CompileError> + 'static,
+) -> Lowered
+where
+    F: Fn(&mut Bindings<'_>) -> Result<(), RunError> + Send + Sync + 'static,
+{
+    Lowered::Kernel(Box::new(move |context: &CompileContext<'_>| {
+        let (kernel, scratch, run) = prepare(context)?;
         Ok(Box::new(Prepared { kernel, scratch, run }) as Box<dyn CompiledNode>)
     }))
 }

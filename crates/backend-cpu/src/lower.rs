@@ -13,6 +13,7 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::Binary(op) => ops::binary::lower(cpu, op, node),
         Op::Where(_) => ops::where_select::lower(cpu, node),
         Op::Cast(op) => ops::cast::lower(cpu, op, node),
+        Op::CastLike(op) => ops::cast::lower(cpu, &op.to(node.output(0)?.element), node),
         Op::Concat(op) => ops::concat::lower(op, node),
         Op::Split(op) => ops::split::lower(op, node),
         Op::Slice(_) => ops::slice::lower(node),
@@ -61,8 +62,8 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::TopK(op) => ops::top_k::lower(op, node),
         Op::DepthToSpace(op) => ops::depth_to_space::lower(op, node),
         Op::SpaceToDepth(op) => ops::depth_to_space::lower_back(op, node),
-        Op::ConvInteger(_)
-        | Op::Attention(_)
+        Op::ConvInteger(op) => ops::conv_integer::lower(cpu, op, node),
+        Op::Attention(_)
         | Op::FlexAttention(_)
         | Op::LinearAttention(_)
         | Op::RotaryEmbedding(_)

@@ -8,6 +8,7 @@ pub(crate) mod cast;
 pub(crate) mod clip;
 pub(crate) mod concat;
 pub(crate) mod conv;
+pub(crate) mod conv_integer;
 pub(crate) mod conv_transpose;
 pub(crate) mod convert_layout;
 pub(crate) mod cumulate;

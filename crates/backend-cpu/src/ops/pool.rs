@@ -2,12 +2,13 @@
 
 use armet_graph::ops::window::{self, Axis};
 use armet_graph::ops::{Pool, PoolKind};
+use armet_kernels::elementwise::Number;
 use armet_kernels::layout::ChannelOrder;
 use armet_kernels::pool::Pool2d;
 use armet_runtime::{Lowered, NodeView, Unsupported};
-use armet_tensor::{ElementType, Layout};
+use armet_tensor::{Element, ElementType, Layout};
 
-use super::support::{same_layout, same_storage};
+use super::support::{plain, same_layout, same_storage, unquantized};
 use crate::{Cpu, direct};
 
 /// The window of a spatial axis with its padding resolved; missing lists mean 1, or 0 for padding.
@@ -26,13 +27,25 @@ fn axis(op: &Pool, index: usize, count: usize, len: usize) -> Result<Axis, Unsup
     Ok(window::resolve(op.auto_pad, axis, len))
 }
 
+/// Maxima and where they are.
+fn with_indices<T: Element + Number>(pool: Pool2d, lowest: T, column_major: bool) -> Lowered {
+    direct(format!("pool_max_indices_{}", T::TYPE), move |b| {
+        let (y, indices) = (b.optional_output(0), b.output(1));
+        pool.max_with_indices::<T>(b.team(), lowest, column_major, b.input(0), (y, indices));
+    })
+}
+
 pub(crate) fn lower(cpu: Cpu, op: &Pool, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
     same_storage(node)?;
-    let layout = same_layout(node)?;
-    if node.node().outputs.iter().skip(1).any(Option::is_some) {
-        return Err(Unsupported::Attribute { name: "outputs", value: "indices".into() });
-    }
-    let (shape, output) = (node.shape(0)?, node.output_shape(0)?);
+    // The values may be left out where the indices are wanted.
+    let layout = if node.node().outputs.first().is_some_and(Option::is_some) {
+        same_layout(node)?
+    } else {
+        node.layout(0)?
+    };
+    let wants_indices = node.node().outputs.iter().skip(1).any(Option::is_some);
+    let first = node.node().outputs.iter().position(Option::is_some).ok_or(Unsupported::RunTimeShape)?;
+    let (shape, output) = (node.shape(0)?, node.output_shape(first)?);
     // A row of one pixel height stands for one spatial axis.
     let (height, width, out_h, out_w, vertical, horizontal) = match (shape.dims(), output.dims()) {
         ([_, _, h, w], [_, _, oh, ow]) => (*h, *w, *oh, *ow, axis(op, 0, 2, *h)?, axis(op, 1, 2, *w)?),
@@ -63,6 +76,16 @@ pub(crate) fn lower(cpu: Cpu, op: &Pool, node: NodeView<'_>) -> Result<Lowered, 
     };
     let isas = cpu.isas;
     let element = node.element(0)?;
+    if wants_indices {
+        unquantized(node)?;
+        plain(node)?;
+        return match element {
+            ElementType::F32 => Ok(with_indices(pool, f32::NEG_INFINITY, op.column_major)),
+            ElementType::U8 => Ok(with_indices(pool, u8::MIN, op.column_major)),
+            ElementType::I8 => Ok(with_indices(pool, i8::MIN, op.column_major)),
+            other => Err(Unsupported::ElementType(other)),
+        };
+    }
     match (op.kind, element) {
         (PoolKind::Max, ElementType::F32) => Ok(direct(format!("pool_max_f32_{}", isas.best()), move |b| {
             pool.max(isas, b.team(), f32::NEG_INFINITY, b.input(0), b.output(0));

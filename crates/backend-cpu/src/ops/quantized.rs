@@ -151,7 +151,7 @@ fn slice<'a>(b: &Bindings<'a>, index: usize, signed: bool) -> Int8Slice<'a> {
 }
 
 /// Calls `body` with the bytes of a constant, which lowering has checked to be 8-bit.
-fn with_slice<T>(tensor: &Tensor, body: impl FnOnce(Int8Slice<'_>) -> T) -> T {
+pub(super) fn with_slice<T>(tensor: &Tensor, body: impl FnOnce(Int8Slice<'_>) -> T) -> T {
     if tensor.element() == ElementType::I8 {
         body(Int8Slice::I8(&tensor.expect::<i8>()))
     } else {

@@ -64,21 +64,20 @@ impl Operator for MelWeightMatrix {
         // The frequency at the edge of a bin, as an index into a spectrum.
         let edge = |i: usize| {
             let hertz = 700.0 * (10f64.powf((i as f64 * step + low) / 2595.0) - 1.0);
-            ((length + 1.0) * hertz / rate).floor() as i64
+            ((length + 1.0) * hertz / rate).floor()
         };
         let mut out = filled(&shape, 0.0)?;
         for bin in 0..bins {
             let (left, centre, right) = (edge(bin), edge(bin + 1), edge(bin + 2));
             for (frequency, row) in out.chunks_exact_mut(bins).enumerate().take(frequencies) {
-                let at = frequency as i64;
-                let share = |part: i64, whole: i64| part as f64 / whole as f64;
+                let at = frequency as f64;
                 if left == centre && at == centre {
                     row[bin] = 1.0;
                 } else if left <= at && at <= centre && left < centre {
-                    row[bin] = share(at - left, centre - left);
+                    row[bin] = (at - left) / (centre - left);
                 }
                 if centre <= at && at < right {
-                    row[bin] = share(right - at, right - centre);
+                    row[bin] = (right - at) / (right - centre);
                 }
             }
         }

@@ -97,6 +97,7 @@ modules! {
     clip: Clip;
     where_select: Where;
     cast: Cast;
+    cast_like: CastLike;
     bit_cast: BitCast;
     reduce: Reduce, ReduceKind;
     arg_reduce: ArgReduce, ArgKind;
@@ -190,6 +191,8 @@ operators! {
     Where(where_select::Where),
     /// Conversion of the element type.
     Cast(cast::Cast),
+    /// Conversion to the element type of another tensor.
+    CastLike(cast_like::CastLike),
     /// The same bits read as another element type.
     BitCast(bit_cast::BitCast),
     /// Sum, mean, maximum ... over axes.

@@ -230,6 +230,8 @@ impl Scope {
                 Some(ElementType::Bool)
             }
             Op::Binary(op) if is_comparison(op.kind) => Some(ElementType::Bool),
+            // Whoever asked for it knew no more of the second input than is known here.
+            Op::CastLike(_) => None,
             Op::Where(_) | Op::DequantizeLinear(_) => of(1),
             Op::OneHot(_) => of(2),
             Op::MatMulInteger(_) | Op::ConvInteger(_) => Some(ElementType::I32),

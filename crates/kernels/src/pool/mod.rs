@@ -6,6 +6,7 @@
 
 #![expect(unsafe_code, reason = "rows of the output are handed to tasks")]
 
+mod indices;
 #[cfg(test)]
 mod tests;
 

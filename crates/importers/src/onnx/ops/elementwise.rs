@@ -1,7 +1,9 @@
 //! Functions of one, two or any number of tensors, element by element.
 
 use armet_graph::ValueId;
-use armet_graph::ops::{Binary, BinaryKind, BitCast, Cast, Clip, Unary, UnaryKind, Unsqueeze, Where};
+use armet_graph::ops::{
+    Binary, BinaryKind, BitCast, Cast, CastLike, Clip, Unary, UnaryKind, Unsqueeze, Where,
+};
 use armet_tensor::Tensor;
 
 use super::{Entry, onnx};
@@ -264,10 +266,10 @@ fn cast_like(n: &mut NodeReader<'_, '_>) -> Read {
     let saturate = n.flag("saturate", true)?;
     n.choice("round_mode", (), &[("up", ())])?;
     let (x, like) = (n.input(0)?, n.input(1)?);
-    let Some(to) = n.type_of(like).map(|t| t.element) else {
-        return Err(Reason::Input { index: 1, what: "must have a known element type" }.into());
-    };
-    n.emit(Cast { to, saturate }, vec![Some(x)])
+    match n.type_of(like) {
+        Some(ty) => n.emit(Cast { to: ty.element, saturate }, vec![Some(x)]),
+        None => n.emit(CastLike { saturate }, vec![Some(x), Some(like)]),
+    }
 }
 
 /// The limits of a clip that are constant numbers.

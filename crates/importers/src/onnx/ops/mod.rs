@@ -26,8 +26,8 @@ mod sequences;
 mod signal;
 mod sources;
 mod strings;
-mod trees;
 mod training;
+mod trees;
 mod vision;
 
 use super::error::Reason;
