@@ -74,7 +74,12 @@ impl Bench {
         StageState::new(Arc::new(compile(graph, &self.options()).unwrap())).unwrap()
     }
 
-    fn run(&self, state: &mut StageState, inputs: &[Value], probe: &mut Steps) -> Result<Vec<Value>, RunError> {
+    fn run(
+        &self,
+        state: &mut StageState,
+        inputs: &[Value],
+        probe: &mut Steps,
+    ) -> Result<Vec<Value>, RunError> {
         let refs: Vec<ValueRef<'_>> = inputs.iter().map(ValueRef::from).collect();
         state.run(&refs, &self.options(), &self.team, 0, probe)?;
         let count = state.stage().outputs.len();
@@ -288,7 +293,8 @@ fn lists_pass_through_loops_and_their_items_have_any_shape() {
     let op = Loop { body, carried: 1 };
     let inputs = [("n", integer()), ("c", truth()), ("none", list()), ("all", list()), ("k", floats())];
     let graph = around(op, &inputs, 0, &[list()]);
-    let all = Value::Sequence(vec![numbers(1, &[2, 3]), numbers(2, &[]), numbers(3, &[4]), numbers(4, &[2, 3])]);
+    let all =
+        Value::Sequence(vec![numbers(1, &[2, 3]), numbers(2, &[]), numbers(3, &[4]), numbers(4, &[2, 3])]);
     let inputs = [turns(4), yes(), Value::Sequence(Vec::new()), all, numbers(5, &[])];
     let steps = Bench::new().check(&graph, &inputs);
     assert_eq!((steps.count("Mul"), steps.by_meaning()), (4, vec![]));

@@ -5,11 +5,13 @@
 #[expect(dead_code, reason = "the other counter is for another test")]
 mod counting;
 mod models;
+#[expect(dead_code, reason = "most of its parts are for other tests")]
+mod onnx;
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-use armet::{CompileSettings, Engine, Isa, Isas};
+use armet::{CompileSettings, Engine, Isa, Isas, Tensor};
 
 /// Waits until the engine's workers have started and every thread but this one sleeps: starting allocates.
 fn wait_for_quiet(workers: usize) {
@@ -30,6 +32,26 @@ fn wait_for_quiet(workers: usize) {
         assert!(started.elapsed() < Duration::from_mins(1), "{named} workers, {busy} busy threads");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// What runs of a loop allocate whose body is planned already.
+fn allocations_of_a_loop() -> Vec<String> {
+    let engine = Engine::builder().threads(1).build().unwrap();
+    let mut session = engine.compile(&onnx::recurrence(), &CompileSettings::default()).unwrap().session();
+    let first = Tensor::vector(&[0.5f32, -0.5, 0.25]);
+    let rows = Tensor::new([20, 3], &[0.125f32; 60]).unwrap();
+    let mut found = Vec::new();
+    for repeat in 1..5 {
+        let (sum, sizes, count) = counting::allocations(|| {
+            let outputs = session.run(&[("first", (&first).into()), ("rows", (&rows).into())]).unwrap();
+            outputs.iter().map(|(_, output)| output.view().unwrap().bytes().len()).sum::<usize>()
+        });
+        assert_eq!(sum, (3 + 60) * 4);
+        if repeat > 1 && count > 0 {
+            found.push(format!("run {repeat} of a loop: {count} allocations of {sizes:?} bytes"));
+        }
+    }
+    found
 }
 
 #[test]
@@ -61,6 +83,7 @@ fn repeated_runs_allocate_nothing() {
             }
         }
     }
+    found.extend(allocations_of_a_loop());
     assert!(found.is_empty(), "{}", found.join("\n"));
     let (kept, sizes, count) = counting::allocations(|| vec![7_u8; 123]);
     assert_eq!((kept.len(), sizes, count), (123, vec![123], 1), "the counter counts");

@@ -102,8 +102,9 @@ fn wrong_inputs_are_errors_and_never_panics() {
                     inputs.iter().map(|t| t.clone().map(Value::from)).collect();
                 // Lists stay as they are, unless a tensor took their place.
                 for (index, other) in &case.others {
-                    let slot = values.get_mut(*index).filter(|slot| slot.is_none());
-                    slot.map(|slot| *slot = Some(other.clone()));
+                    if let Some(slot @ None) = values.get_mut(*index) {
+                        *slot = Some(other.clone());
+                    }
                 }
                 let given: Vec<Option<&Value>> = values.iter().map(Option::as_ref).collect();
                 let types: Vec<Option<ValueType>> =

@@ -9,6 +9,7 @@
 
 mod backend;
 mod compile;
+mod cut;
 mod error;
 mod execute;
 mod looping;

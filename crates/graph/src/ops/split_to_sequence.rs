@@ -25,26 +25,22 @@ pub struct SplitToSequence {
     pub keep_dims: bool,
 }
 
-impl SplitToSequence {
-    /// The lengths of the parts of an axis.
-    fn lengths(&self, len: usize, given: Option<&Tensor>) -> Result<Vec<usize>, InferError> {
-        let cannot = || InferError::Mismatch(format!("an axis of length {len} cannot be cut so"));
-        let Some(given) = given else {
-            return if len <= MOST_PARTS { Ok(vec![1; len]) } else { Err(cannot()) };
-        };
-        let numbers = given.to_i64().ok_or_else(cannot)?;
-        if given.shape().is_empty() {
-            let each = usize::try_from(numbers[0]).ok().filter(|&n| n > 0 && len / n <= MOST_PARTS);
-            let each = each.ok_or_else(cannot)?;
-            return Ok((0..len).step_by(each).map(|at| each.min(len - at)).collect());
-        }
-        let lengths: Vec<usize> = numbers
-            .into_iter()
-            .map(|n| usize::try_from(n).map_err(|_| cannot()))
-            .collect::<Result<_, _>>()?;
-        let sum = lengths.iter().try_fold(0usize, |sum, &n| sum.checked_add(n));
-        if sum == Some(len) { Ok(lengths) } else { Err(cannot()) }
+/// The lengths of the parts of an axis.
+fn lengths(len: usize, given: Option<&Tensor>) -> Result<Vec<usize>, InferError> {
+    let cannot = || InferError::Mismatch(format!("an axis of length {len} cannot be cut so"));
+    let Some(given) = given else {
+        return if len <= MOST_PARTS { Ok(vec![1; len]) } else { Err(cannot()) };
+    };
+    let numbers = given.to_i64().ok_or_else(cannot)?;
+    if given.shape().is_empty() {
+        let each = usize::try_from(numbers[0]).ok().filter(|&n| n > 0 && len / n <= MOST_PARTS);
+        let each = each.ok_or_else(cannot)?;
+        return Ok((0..len).step_by(each).map(|at| each.min(len - at)).collect());
     }
+    let lengths: Vec<usize> =
+        numbers.into_iter().map(|n| usize::try_from(n).map_err(|_| cannot())).collect::<Result<_, _>>()?;
+    let sum = lengths.iter().try_fold(0usize, |sum, &n| sum.checked_add(n));
+    if sum == Some(len) { Ok(lengths) } else { Err(cannot()) }
 }
 
 impl Operator for SplitToSequence {
@@ -62,7 +58,7 @@ impl Operator for SplitToSequence {
         if inputs.has(1) {
             movement::index_element(self.name(), 1, inputs.element(1)?)?;
             dims[axis] = match (dims[axis].fixed(), inputs.value(1)) {
-                (Some(len), Ok(given)) => match self.lengths(len, Some(given))?.as_slice() {
+                (Some(len), Ok(given)) => match lengths(len, Some(given))?.as_slice() {
                     [first, others @ ..] if others.iter().all(|n| n == first) => Dim::Fixed(*first),
                     _ => Dim::Unknown,
                 },
@@ -85,7 +81,7 @@ impl Operator for SplitToSequence {
         let (outer, len, inner) = around(data.shape(), axis);
         let mut begin = 0;
         let mut parts = Vec::new();
-        for length in self.lengths(len, given)? {
+        for length in lengths(len, given)? {
             let mut shape: Shape = data.shape().clone();
             shape[axis] = length;
             let mut out = Elements::zeros(data.element(), shape.clone())?;
