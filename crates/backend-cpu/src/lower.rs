@@ -92,6 +92,7 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         | Op::TfIdfVectorizer(_)
         | Op::LabelEncoder(_)
         | Op::TreeEnsemble(_)
+        | Op::SvmProbabilities(_)
         | Op::Random(_) => refuse(),
     }
 }

@@ -171,6 +171,7 @@ modules! {
     tf_idf_vectorizer: TfIdfVectorizer, TermWeight;
     label_encoder: LabelEncoder;
     tree_ensemble: TreeEnsemble, TreeNode, TreeBranch, TreeTest, TreeAggregate;
+    svm_probabilities: SvmProbabilities;
     quantize_linear: QuantizeLinear;
     dequantize_linear: DequantizeLinear;
     dynamic_quantize_linear: DynamicQuantizeLinear;
@@ -339,6 +340,8 @@ operators! {
     LabelEncoder(label_encoder::LabelEncoder),
     /// Sums of what decision trees say.
     TreeEnsemble(tree_ensemble::TreeEnsemble),
+    /// Probabilities of classes from scores for pairs of them.
+    SvmProbabilities(svm_probabilities::SvmProbabilities),
     /// Real numbers to integers, parameters as inputs.
     QuantizeLinear(quantize_linear::QuantizeLinear),
     /// Integers to real numbers, parameters as inputs.

@@ -40,7 +40,6 @@ pub(super) const ENTRIES: &[Entry] = &[
     learning("OneHotEncoder", 1, one_hot),
     learning("LinearRegressor", 1, regress),
     learning("LinearClassifier", 1, classify),
-    learning("SVMRegressor", 1, support_vectors),
     learning("ZipMap", 1, |n| {
         n.ignore(&["classlabels_int64s", "classlabels_strings"]);
         let x = n.input(0)?;
@@ -157,15 +156,12 @@ fn normalize(n: &mut NodeReader<'_, '_>) -> Read {
     let kinds = [("MAX", ReduceKind::Max), ("L1", ReduceKind::L1), ("L2", ReduceKind::L2)];
     let kind = n.choice("norm", ReduceKind::Max, &kinds)?;
     let x = real(n, 0)?;
-    let of = match kind {
-        ReduceKind::Max => n.step("size", Unary { kind: UnaryKind::Abs }, vec![Some(x)]),
-        _ => x,
-    };
     let axes = n.vector("axes", &[-1i64]);
-    let norm = n.step("norm", reduce(kind), vec![Some(of), Some(axes)]);
-    // Rows of zeros stay.
-    let least = n.add_constant("least", Tensor::scalar(1e-30f32));
-    let norm = n.step("divisor", binary(BinaryKind::Max), vec![Some(norm), Some(least)]);
+    let norm = n.step("norm", reduce(kind), vec![Some(x), Some(axes)]);
+    // Rows without a norm stay.
+    let [zero, one] = [("zero", 0f32), ("one", 1.0)].map(|(name, v)| n.add_constant(name, Tensor::scalar(v)));
+    let none = n.step("none", binary(BinaryKind::Equal), vec![Some(norm), Some(zero)]);
+    let norm = n.step("divisor", Where, vec![Some(none), Some(one), Some(norm)]);
     n.emit(binary(BinaryKind::Div), vec![Some(x), Some(norm)])
 }
 
@@ -411,77 +407,4 @@ fn classify(n: &mut NodeReader<'_, '_>) -> Read {
     best_label(n, scores, labels)?;
     let output = n.output(1)?;
     finish(n, scores, transform, output)
-}
-
-/// How alike two rows are.
-fn kernel(n: &mut NodeReader<'_, '_>, x: ValueId, vectors: &[f32], count: usize) -> Read<ValueId> {
-    let parameters = n.floats("kernel_params")?.unwrap_or_default();
-    let [gamma, offset, degree] = [0, 1, 2].map(|i| parameters.get(i).copied().unwrap_or(0.0));
-    let name = n.word("kernel_type")?.unwrap_or("LINEAR").to_owned();
-    let columns = vectors.len() / count;
-    let tensor =
-        |shape: &[usize]| Tensor::new(shape, vectors).map_err(|error| Invalid::Other(error.to_string()));
-    if name == "RBF" {
-        let vectors = n.add_constant("vectors", tensor(&[count, columns])?);
-        let axes = n.vector("axes", &[1i64]);
-        let upright = n.step("upright", Unsqueeze, vec![Some(x), Some(axes)]);
-        let apart = n.step("apart", binary(BinaryKind::Sub), vec![Some(upright), Some(vectors)]);
-        let along = n.vector("along", &[-1i64]);
-        let op = Reduce { kind: ReduceKind::SumSquare, keep_dims: false, noop_with_empty_axes: false };
-        let distance = n.step("distance", op, vec![Some(apart), Some(along)]);
-        let gamma = n.add_constant("gamma", Tensor::scalar(-gamma));
-        let scaled = n.step("scaled", binary(BinaryKind::Mul), vec![Some(distance), Some(gamma)]);
-        return Ok(n.step("kernel", Unary { kind: UnaryKind::Exp }, vec![Some(scaled)]));
-    }
-    let vectors = n.add_constant("vectors", tensor(&[count, columns])?);
-    let alpha = if name == "LINEAR" { 1.0 } else { gamma };
-    let gemm = Gemm { alpha, beta: 1.0, transpose_a: false, transpose_b: true };
-    let product = n.step("product", gemm, vec![Some(x), Some(vectors)]);
-    if name == "LINEAR" {
-        return Ok(product);
-    }
-    let offset = n.add_constant("offset", Tensor::scalar(offset));
-    let moved = n.step("moved", binary(BinaryKind::Add), vec![Some(product), Some(offset)]);
-    match name.as_str() {
-        "POLY" => {
-            let degree = n.add_constant("degree", Tensor::scalar(degree));
-            Ok(n.step("kernel", binary(BinaryKind::Pow), vec![Some(moved), Some(degree)]))
-        }
-        "SIGMOID" => Ok(n.step("kernel", Unary { kind: UnaryKind::Tanh }, vec![Some(moved)])),
-        _ => Err(n.unsupported("kernel_type")),
-    }
-}
-
-fn support_vectors(n: &mut NodeReader<'_, '_>) -> Read {
-    let transform = post_transform(n)?;
-    let one_class = n.flag("one_class", false)?;
-    let coefficients = n.floats("coefficients")?.ok_or(Invalid::MissingAttribute("coefficients"))?;
-    let rho = n.floats("rho")?.and_then(|rho| rho.first().copied()).unwrap_or(0.0);
-    let supports = n.size_or("n_supports", 0)?;
-    let vectors = n.floats("support_vectors")?.unwrap_or_default();
-    let x = real(n, 0)?;
-    // Without support vectors the coefficients are those of a linear model.
-    let (alike, count) = if supports == 0 {
-        n.ignore(&["kernel_type", "kernel_params"]);
-        (x, coefficients.len())
-    } else {
-        if vectors.is_empty() || vectors.len() % supports != 0 || coefficients.len() != supports {
-            return Err(n.refuse("n_supports", "does not fit support_vectors and coefficients").into());
-        }
-        (kernel(n, x, &vectors, supports)?, supports)
-    };
-    let weights =
-        Tensor::new([1, count], &coefficients).map_err(|error| Invalid::Other(error.to_string()))?;
-    let weights = n.add_constant("coefficients", weights);
-    let rho = n.vector("rho", &[rho]);
-    let gemm = Gemm { alpha: 1.0, beta: 1.0, transpose_a: false, transpose_b: true };
-    let mut score = n.step("score", gemm, vec![Some(alike), Some(weights), Some(rho)]);
-    if one_class {
-        let [zero, yes, no] = [("zero", 0f32), ("yes", 1.0), ("no", -1.0)]
-            .map(|(name, v)| n.add_constant(name, Tensor::scalar(v)));
-        let inside = n.step("inside", binary(BinaryKind::Greater), vec![Some(score), Some(zero)]);
-        score = n.step("class", Where, vec![Some(inside), Some(yes), Some(no)]);
-    }
-    let output = n.output(0)?;
-    finish(n, score, transform, output)
 }

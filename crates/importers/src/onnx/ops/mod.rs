@@ -26,6 +26,7 @@ mod sequences;
 mod signal;
 mod sources;
 mod strings;
+mod support_vectors;
 mod training;
 mod trees;
 mod vision;
@@ -125,6 +126,7 @@ const TABLES: &[&[Entry]] = &[
     strings::ENTRIES,
     learning::ENTRIES,
     trees::ENTRIES,
+    support_vectors::ENTRIES,
     quantization::ENTRIES,
     qlinear::ENTRIES,
     microsoft::ENTRIES,

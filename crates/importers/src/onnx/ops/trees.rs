@@ -174,7 +174,8 @@ fn classify(n: &mut NodeReader<'_, '_>) -> Read {
     op.base = op.base.last().copied().into_iter().collect();
     op.targets = 1;
     let score = n.step("score", op, vec![Some(x)]);
-    let against = if is_probability {
+    let is_plain = matches!(transform, PostTransform::None | PostTransform::Probit);
+    let against = if is_probability && is_plain {
         let one = n.add_constant("one", Tensor::scalar(1f32));
         n.step("against", binary(BinaryKind::Sub), vec![Some(one), Some(score)])
     } else {
@@ -190,12 +191,7 @@ fn classify(n: &mut NodeReader<'_, '_>) -> Read {
     let label = n.output(0)?;
     n.emit_to(Gather { axis: 0 }, vec![Some(labels), Some(index)], &[label]);
     let output = n.output(1)?;
-    let both = vec![Some(against), Some(score)];
-    if is_probability && transform != PostTransform::Probit {
-        n.emit_to(Concat { axis: 1 }, both, &[output]);
-        return Ok(());
-    }
-    let scores = n.step("scores", Concat { axis: 1 }, both);
+    let scores = n.step("scores", Concat { axis: 1 }, vec![Some(against), Some(score)]);
     finish(n, scores, transform, output)
 }
 

@@ -143,6 +143,7 @@ fn every_operator_of_the_graph_is_read_or_internal() {
         ("Random", "RandomNormal"),
         ("Requantize", "QLinearConv"),
         ("Sequence", "SequenceAt"),
+        ("SvmProbabilities", "SVMClassifier"),
         ("Cumulate", "CumSum"),
         ("Dft", "DFT"),
     ];
