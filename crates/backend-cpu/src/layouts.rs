@@ -27,6 +27,7 @@ impl LayoutPreference for Cpu {
             Op::Conv(op) if op.group == 1 && is_stem(graph, node) => {
                 LayoutChoice::Required { input: Layout::Plain, output: Layout::ChannelsLast }
             }
+            Op::DeformConv(_) if rank == Some(4) => CHANNELS_LAST,
             Op::Conv(_) | Op::ConvTranspose(_) | Op::ConvInteger(_)
                 if rank.is_some_and(|r| r == 3 || r == 4) =>
             {

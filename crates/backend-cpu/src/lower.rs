@@ -62,6 +62,7 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::TopK(op) => ops::top_k::lower(op, node),
         Op::DepthToSpace(op) => ops::depth_to_space::lower(op, node),
         Op::SpaceToDepth(op) => ops::depth_to_space::lower_back(op, node),
+        Op::DeformConv(op) => ops::deform_conv::lower(cpu, op, node),
         Op::ConvInteger(op) => ops::conv_integer::lower(cpu, op, node),
         Op::Attention(_)
         | Op::FlexAttention(_)
@@ -72,7 +73,6 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         | Op::ConstantOfShape(_)
         | Op::Range(_)
         | Op::NonZero(_)
-        | Op::DeformConv(_)
         | Op::Col2Im(_)
         | Op::MaxRoiPool(_)
         | Op::Det(_)

@@ -12,6 +12,7 @@ pub(crate) mod conv_integer;
 pub(crate) mod conv_transpose;
 pub(crate) mod convert_layout;
 pub(crate) mod cumulate;
+pub(crate) mod deform_conv;
 pub(crate) mod depth_to_space;
 pub(crate) mod dft;
 mod epilogue;

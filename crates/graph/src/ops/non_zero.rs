@@ -1,8 +1,8 @@
 //! Coordinates of the elements that are not zero.
 
-use armet_tensor::{Bool, ElementType, Tensor};
+use armet_tensor::{Bool, ElementType, Tensor, strides};
 
-use super::{movement, numbers};
+use super::numbers;
 use crate::evaluate::tensor;
 use crate::{
     Attributes, Case, Context, Dim, EvaluateError, InferError, InferInputs, Numbers, Operator, TensorType,
@@ -51,10 +51,13 @@ impl Operator for NonZero {
         let data = tensor(inputs, 0)?;
         let flags = flags(data)?;
         let shape = if data.shape().is_empty() { vec![1] } else { data.shape().to_vec() };
-        let found: Vec<_> =
-            movement::coordinates(&shape).zip(flags).filter(|(_, flag)| *flag).map(|(at, _)| at).collect();
-        let rows: Vec<i64> =
-            (0..shape.len()).flat_map(|axis| found.iter().map(move |at| at[axis] as i64)).collect();
+        let found: Vec<usize> =
+            flags.into_iter().enumerate().filter(|(_, flag)| *flag).map(|(at, _)| at).collect();
+        let rows: Vec<i64> = strides(&shape)
+            .iter()
+            .zip(&shape)
+            .flat_map(|(stride, len)| found.iter().map(move |at| (at / stride % len) as i64))
+            .collect();
         Ok(vec![Tensor::new([shape.len(), found.len()], &rows)?.into()])
     }
 

@@ -1,15 +1,17 @@
-//! Sampling pictures between their elements: grids of places, and regions.
+//! Sampling pictures between their elements: grids of places, regions, and the moved taps of convolutions.
 //!
 //! A place becomes a few [`Tap`]s, elements with their shares, which serve all channels. Where a tap has no share its
 //! element is not looked at, so what lies outside of a picture may be named by any element.
 
 #![expect(unsafe_code, reason = "parts of the output are handed to tasks")]
 
+mod deform;
 mod grid;
 mod region;
 #[cfg(test)]
 mod tests;
 
+pub use deform::DeformTaps;
 pub use grid::{GridInterpolation, GridPadding, GridSample};
 pub use region::{Region, RegionAlign, RegionError};
 

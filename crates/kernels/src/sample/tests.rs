@@ -134,3 +134,56 @@ fn regions_that_cannot_be_are_errors() {
     let large = Region { picture: 0, corners: [0.0, 0.0, 1e30, 1.0] };
     assert_eq!(run(large), Err(RegionError::Size(0.0, 1e30)));
 }
+
+#[test]
+fn taps_that_do_not_move_read_windows() {
+    let taps = DeformTaps {
+        channels: 4,
+        size: [4, 5],
+        output: [2, 4],
+        kernel: [3, 2],
+        strides: [2, 1],
+        dilations: [1, 1],
+        begins: [1, 0],
+        groups: 2,
+        offset_groups: 1,
+    };
+    let x = numbers(4 * 5 * 4);
+    let mut y = vec![f32::NAN; 8 * taps.row()];
+    let mask = vec![2.0; 6 * 8];
+    taps.read(crate::isa::Isas::detect(), &Team::new(2), 0, &x, (&[0.0; 12 * 8], Some(&mask)), &mut y);
+    for (index, &value) in y.iter().enumerate() {
+        let (window, place) = (index / taps.row(), index % taps.row());
+        let (group, tap, channel) = (place / 12, place / 2 % 6, place % 2);
+        let row = (window / 4 * 2 + tap / 2).checked_sub(1).filter(|row| *row < 4);
+        let column = window % 4 + tap % 2;
+        let wanted = row.map_or(0.0, |row| 2.0 * x[(row * 5 + column) * 4 + group * 2 + channel]);
+        assert_eq!(value, wanted, "{index}");
+    }
+}
+
+#[test]
+fn offsets_move_taps_between_pixels() {
+    let taps = DeformTaps {
+        channels: 1,
+        size: [2, 2],
+        output: [1, 1],
+        kernel: [1, 1],
+        strides: [1, 1],
+        dilations: [1, 1],
+        begins: [0, 0],
+        groups: 1,
+        offset_groups: 1,
+    };
+    let read = |offsets: [f32; 2]| {
+        let mut y = [f32::NAN];
+        let x = [1.0, 2.0, 3.0, 4.0];
+        taps.read(crate::isa::Isas::scalar(), &Team::single(), 0, &x, (&offsets, None), &mut y);
+        y[0]
+    };
+    assert_eq!(read([0.5, 0.5]), 2.5);
+    assert_eq!(read([1.0, 0.25]), 3.25);
+    assert_eq!(read([-0.5, 0.0]), 0.5);
+    assert_eq!(read([-1.0, 0.0]), 0.0);
+    assert_eq!(read([f32::NAN, 0.0]), 0.0);
+}
