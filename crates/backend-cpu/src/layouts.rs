@@ -43,6 +43,7 @@ impl LayoutPreference for Cpu {
             | Op::GlobalPool(_)
             | Op::Resize(_)
             | Op::GridSample(_)
+            | Op::RoiAlign(_)
             | Op::DepthToSpace(_)
             | Op::SpaceToDepth(_)
             | Op::Pad(_)

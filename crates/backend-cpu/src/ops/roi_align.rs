@@ -1,16 +1,22 @@
 //! Regions of pictures brought to one size.
 
 use armet_graph::ops::RoiAlign;
+use armet_kernels::layout::ChannelOrder;
 use armet_kernels::sample::{Region, RegionAlign};
 use armet_runtime::{Lowered, NodeView, RunError, Unsupported};
-use armet_tensor::ElementType;
+use armet_tensor::{ElementType, Layout};
 
-use super::support::{plain, unquantized};
+use super::support::{same_layout, unquantized};
 use crate::{Cpu, fallible};
 
 pub(crate) fn lower(cpu: Cpu, op: &RoiAlign, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
     unquantized(node)?;
-    plain(node)?;
+    let layout = same_layout(node)?;
+    for index in 1..3 {
+        if node.layout(index)? != Layout::Plain {
+            return Err(Unsupported::Layout(node.layout(index)?));
+        }
+    }
     let wanted = [ElementType::F32, ElementType::F32, ElementType::I64];
     for (index, wanted) in wanted.into_iter().enumerate() {
         if node.element(index)? != wanted {
@@ -33,6 +39,7 @@ pub(crate) fn lower(cpu: Cpu, op: &RoiAlign, node: NodeView<'_>) -> Result<Lower
         scale: op.spatial_scale,
         max: op.max,
         half_pixel: op.half_pixel,
+        order: if layout == Layout::Plain { ChannelOrder::First } else { ChannelOrder::Last },
     };
     let count = node.output_shape(0)?[0];
     let (isas, name) = (cpu.isas, node.node().name.clone());

@@ -31,6 +31,67 @@ impl TopK {
     }
 }
 
+/// Where a line is this many times longer than what is wanted of it, most elements are passed over at a glance.
+const FEW: usize = 8;
+/// Elements glanced at together.
+const STRETCH: usize = 32;
+
+/// Leaves the indices of the best elements of a line in `best`, in any order. `may_win` must hold for every element that is
+/// better than another; `by` orders indices, the better first.
+#[inline(always)]
+fn keep_best<T: Copy>(
+    best: &mut [u32],
+    len: usize,
+    at: impl Fn(usize) -> T,
+    may_win: impl Fn(T, T) -> bool,
+    by: impl Fn(&u32, &u32) -> Ordering,
+) {
+    let k = best.len();
+    if k == 0 {
+        return;
+    }
+    for (index, slot) in best.iter_mut().enumerate() {
+        *slot = index as u32;
+    }
+    // A heap with the worst at its root.
+    for root in (0..k / 2).rev() {
+        sink(best, root, &by);
+    }
+    let mut start = k;
+    while start < len {
+        let end = len.min(start + STRETCH);
+        let worst = at(best[0] as usize);
+        let any = (start..end).fold(false, |any, index| any | may_win(at(index), worst));
+        if any {
+            for index in start..end {
+                if by(&(index as u32), &best[0]).is_lt() {
+                    best[0] = index as u32;
+                    sink(best, 0, &by);
+                }
+            }
+        }
+        start = end;
+    }
+}
+
+/// Moves the root of a part of a heap down to where it belongs.
+#[inline(always)]
+fn sink(heap: &mut [u32], mut root: usize, by: &impl Fn(&u32, &u32) -> Ordering) {
+    loop {
+        let mut worst = root;
+        for child in [2 * root + 1, 2 * root + 2] {
+            if child < heap.len() && by(&heap[child], &heap[worst]).is_gt() {
+                worst = child;
+            }
+        }
+        if worst == root {
+            return;
+        }
+        heap.swap(root, worst);
+        root = worst;
+    }
+}
+
 /// The order of numbers, NaN behind all others.
 #[expect(clippy::eq_op, reason = "only NaN differs from itself, and the trait has no other test")]
 #[inline(always)]
@@ -74,11 +135,21 @@ pub fn top_k<T: PartialOrd + Copy + Send + Sync>(
                 let order = compare(column[*a as usize * inner], column[*b as usize * inner]);
                 (if largest { order.reverse() } else { order }).then(a.cmp(b))
             };
-            for (index, slot) in order.iter_mut().enumerate() {
-                *slot = index as u32;
-            }
-            if k < axis {
-                order.select_nth_unstable_by(k, by);
+            if k * FEW <= axis {
+                let (order, len) = (&mut order[..k], axis);
+                let at = |index: usize| column[index * inner];
+                if largest {
+                    keep_best(order, len, at, |x, worst| !(x <= worst), by);
+                } else {
+                    keep_best(order, len, at, |x, worst| !(x >= worst), by);
+                }
+            } else {
+                for (index, slot) in order.iter_mut().enumerate() {
+                    *slot = index as u32;
+                }
+                if k < axis {
+                    order.select_nth_unstable_by(k, by);
+                }
             }
             order[..k].sort_unstable_by(by);
             for (place, &index) in order[..k].iter().enumerate() {
@@ -96,4 +167,41 @@ pub fn top_k<T: PartialOrd + Copy + Send + Sync>(
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{prop_assert_eq, proptest};
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_best_are_those_of_a_sorted_line(
+            (outer, axis, inner) in (1_usize..3, 1_usize..200, 1_usize..4), share in 0.0..1.0_f64, largest: bool,
+        ) {
+            let k = (axis as f64 * share * share) as usize;
+            let wanted = TopK { outer, axis, inner, k, largest };
+            // Many equal numbers, and some that are none.
+            let x: Vec<f32> = (0..outer * axis * inner)
+                .map(|index| if index % 37 == 5 { f32::NAN } else { ((index * 7919) % 41) as f32 - 20.0 })
+                .collect();
+            let (mut values, mut indices) = (vec![0.0; outer * k * inner], vec![0; outer * k * inner]);
+            let team = Team::new(2);
+            let mut scratch = vec![0; wanted.scratch_length(2)];
+            top_k(&team, wanted, &x, Some(&mut values), Some(&mut indices), &mut scratch);
+            for line in 0..outer * inner {
+                let (i, j) = (line / inner, line % inner);
+                let at = |index: usize| x[(i * axis + index) * inner + j];
+                let mut order: Vec<usize> = (0..axis).collect();
+                // The sort is stable, so that of equal ones the first comes first.
+                order.sort_by(|&a, &b| if largest { compare(at(b), at(a)) } else { compare(at(a), at(b)) });
+                for (place, &index) in order[..k].iter().enumerate() {
+                    let to = (i * k + place) * inner + j;
+                    prop_assert_eq!(indices[to], index as i64);
+                    prop_assert_eq!(values[to].to_bits(), at(index).to_bits());
+                }
+            }
+        }
+    }
 }

@@ -1,12 +1,13 @@
 //! `RoiAlign`: regions brought to one size.
 
 use super::{Tap, combine};
-use crate::dispatch::{Loop, dispatch};
+use crate::dispatch::{Loop, dispatch, multiply_add};
 use crate::isa::Isas;
+use crate::layout::ChannelOrder;
 use crate::threads::{DisjointMut, Team};
 
-/// Samples of a bin that are worked on together.
-const SAMPLES: usize = 64;
+/// Samples that are worked on together.
+const SAMPLES: usize = 512;
 /// Channels that one task works on.
 const CHANNELS: usize = 32;
 /// Along one side of a bin, more samples than this cannot be meant.
@@ -31,6 +32,8 @@ pub struct RegionAlign {
     pub max: bool,
     /// Coordinates are those of the corners of pixels, and regions may be of any size.
     pub half_pixel: bool,
+    /// Where the channels lie in pictures and result.
+    pub order: ChannelOrder,
 }
 
 /// A region of a picture.
@@ -137,72 +140,90 @@ impl RegionAlign {
             return Ok(());
         }
         let output = DisjointMut::new(y);
-        let blocks = self.channels.div_ceil(CHANNELS);
+        // Channels that lie together stay together.
+        let width = if self.order == ChannelOrder::Last { self.channels } else { CHANNELS };
+        let blocks = self.channels.div_ceil(width);
         team.parallel_ranges(count * blocks, 1, 1, &|start, end| {
             for task in start..end {
-                let (index, first) = (task / blocks, task % blocks * CHANNELS);
+                let (index, first) = (task / blocks, task % blocks * width);
                 let Ok((picture, bins_of)) = self.prepare(&region(index)) else { continue };
-                let channels = CHANNELS.min(self.channels - first);
+                let channels = width.min(self.channels - first);
                 let x = &x[(picture * self.channels + first) * plane..][..channels * plane];
                 let at = (index * self.channels + first) * bins;
                 // SAFETY: every channel of every region is written by one task.
                 let y = unsafe { output.slice_mut(at, channels * bins) };
-                self.region(isas, bins_of, (x, plane), (y, bins));
+                self.region(isas, bins_of, x, y);
             }
         });
         Ok(())
     }
 
-    /// Some channels of one region.
-    fn region(
-        &self,
-        isas: Isas,
-        [rows, columns]: [Bins; 2],
-        (x, plane): (&[f32], usize),
-        (y, bins): (&mut [f32], usize),
-    ) {
+    /// The taps of one sample of a bin.
+    fn taps(&self, [rows, columns]: [Bins; 2], bin: usize, sample: usize, scale: f32) -> [Tap; 4] {
         let [height, width] = self.size;
-        let total = rows.samples * columns.samples;
+        let at_y = rows.place(bin / self.output[1], sample / columns.samples);
+        let at_x = columns.place(bin % self.output[1], sample % columns.samples);
+        let (Some((top, bottom, low)), Some((left, right, by))) = (sides(at_y, height), sides(at_x, width))
+        else {
+            return [Tap::default(); 4];
+        };
+        let tap =
+            |y: usize, x: usize, share: f32| Tap { offset: (y * width + x) as u32, share: share * scale };
+        [
+            tap(top, left, (1.0 - low) * (1.0 - by)),
+            tap(top, right, (1.0 - low) * by),
+            tap(bottom, left, low * (1.0 - by)),
+            tap(bottom, right, low * by),
+        ]
+    }
+
+    /// Some channels of one region.
+    fn region(&self, isas: Isas, bins_of: [Bins; 2], x: &[f32], y: &mut [f32]) {
+        let bins = self.output[0] * self.output[1];
+        let total = bins_of[0].samples * bins_of[1].samples;
         let scale = if self.max { 1.0 } else { 1.0 / total.max(1) as f32 };
         y.fill(if self.max && total > 0 { f32::NEG_INFINITY } else { 0.0 });
         let mut taps = [Tap::default(); 4 * SAMPLES];
-        for bin in 0..bins {
-            let (row, column) = (bin / self.output[1], bin % self.output[1]);
-            let mut sample = 0;
-            while sample < total {
-                let count = SAMPLES.min(total - sample);
-                for (index, taps) in (sample..sample + count).zip(taps.as_chunks_mut::<4>().0) {
-                    let at_y = rows.place(row, index / columns.samples);
-                    let at_x = columns.place(column, index % columns.samples);
-                    *taps = [Tap::default(); 4];
-                    if let (Some((top, bottom, low)), Some((left, right, by))) =
-                        (sides(at_y, height), sides(at_x, width))
-                    {
-                        let tap = |y: usize, x: usize, share: f32| Tap {
-                            offset: (y * width + x) as u32,
-                            share: share * scale,
-                        };
-                        *taps = [
-                            tap(top, left, (1.0 - low) * (1.0 - by)),
-                            tap(top, right, (1.0 - low) * by),
-                            tap(bottom, left, low * (1.0 - by)),
-                            tap(bottom, right, low * by),
-                        ];
+        // Samples of as many bins as there is room for, or of a part of one.
+        let per_bin = total.clamp(1, SAMPLES);
+        let together = SAMPLES / per_bin;
+        for first in (0..bins).step_by(together) {
+            let count = together.min(bins - first);
+            for start in (0..total).step_by(per_bin) {
+                let samples = per_bin.min(total - start);
+                let groups = taps.as_chunks_mut::<4>().0.chunks_exact_mut(samples);
+                for (bin, group) in (first..first + count).zip(groups) {
+                    for (sample, taps) in (start..start + samples).zip(group) {
+                        *taps = self.taps(bins_of, bin, sample, scale);
                     }
                 }
-                let taps = &taps[..4 * count];
-                dispatch(isas, Bin { taps, plane, bins, max: self.max, x, y: &mut y[bin..] });
-                sample += count;
+                let (plane, per_bin) = (self.size[0] * self.size[1], 4 * samples);
+                let taps = &taps[..count * per_bin];
+                let work = Bin {
+                    taps,
+                    per_bin,
+                    first,
+                    pitches: (plane, bins),
+                    order: self.order,
+                    max: self.max,
+                    x,
+                    y,
+                };
+                dispatch(isas, work);
             }
         }
     }
 }
 
-/// Some samples of one bin of some channels.
+/// Some samples of some bins of some channels.
 struct Bin<'a> {
     taps: &'a [Tap],
-    plane: usize,
-    bins: usize,
+    per_bin: usize,
+    /// The first of the bins.
+    first: usize,
+    /// Elements of a channel of the picture and of the result.
+    pitches: (usize, usize),
+    order: ChannelOrder,
     max: bool,
     x: &'a [f32],
     y: &'a mut [f32],
@@ -213,14 +234,38 @@ impl Loop for Bin<'_> {
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Self { taps, plane, bins, max, x, y } = self;
-        for (x, y) in x.chunks_exact(plane).zip(y.iter_mut().step_by(bins)) {
-            if max {
-                let value =
-                    |tap: &Tap| if tap.share == 0.0 { 0.0 } else { tap.share * x[tap.offset as usize] };
-                *y = taps.iter().map(value).fold(*y, f32::max);
-            } else {
-                *y += combine::<FMA>(taps, x);
+        let Self { taps, per_bin, first, pitches: (plane, bins), order, max, x, y } = self;
+        if order == ChannelOrder::Last {
+            let channels = x.len() / plane;
+            for (y, taps) in y[first * channels..].chunks_exact_mut(channels).zip(taps.chunks_exact(per_bin))
+            {
+                for tap in taps {
+                    if tap.share == 0.0 && !max {
+                        continue;
+                    }
+                    let x = &x[tap.offset as usize * channels..][..channels];
+                    match (max, tap.share == 0.0) {
+                        (false, _) => {
+                            y.iter_mut()
+                                .zip(x)
+                                .for_each(|(y, &x)| *y = multiply_add::<FMA>(tap.share, x, *y));
+                        }
+                        (true, false) => y.iter_mut().zip(x).for_each(|(y, &x)| *y = y.max(tap.share * x)),
+                        (true, true) => y.iter_mut().for_each(|y| *y = y.max(0.0)),
+                    }
+                }
+            }
+            return;
+        }
+        for (x, y) in x.chunks_exact(plane).zip(y.chunks_exact_mut(bins)) {
+            for (y, taps) in y[first..].iter_mut().zip(taps.chunks_exact(per_bin)) {
+                if max {
+                    let value =
+                        |tap: &Tap| if tap.share == 0.0 { 0.0 } else { tap.share * x[tap.offset as usize] };
+                    *y = taps.iter().map(value).fold(*y, f32::max);
+                } else {
+                    *y += combine::<FMA>(taps, x);
+                }
             }
         }
     }

@@ -97,6 +97,7 @@ fn regions_are_means_of_their_bins() {
         scale: 1.0,
         max: false,
         half_pixel: true,
+        order: ChannelOrder::First,
     };
     let regions = [
         Region { picture: 1, corners: [1.5, 1.5, 7.5, 5.5] },
@@ -105,6 +106,23 @@ fn regions_are_means_of_their_bins() {
     for isas in variants() {
         let mut y = vec![f32::NAN; 2 * 40 * 6];
         align.run(isas, &Team::new(2), (2, &|index| regions[index]), &x, &mut y).unwrap();
+        let mut turned = vec![0.0; x.len()];
+        for (index, &value) in x.iter().enumerate() {
+            let (picture, channel, place) = (index / 72 / 40, index / 72 % 40, index % 72);
+            turned[(picture * 72 + place) * 40 + channel] = value;
+        }
+        for max in [false, true] {
+            let (first, last) =
+                (RegionAlign { max, ..align }, RegionAlign { max, order: ChannelOrder::Last, ..align });
+            let (mut plain, mut pixels) = (vec![f32::NAN; 480], vec![f32::NAN; 480]);
+            first.run(isas, &Team::new(2), (2, &|index| regions[index]), &x, &mut plain).unwrap();
+            last.run(isas, &Team::new(2), (2, &|index| regions[index]), &turned, &mut pixels).unwrap();
+            for (index, value) in plain.iter().enumerate() {
+                let (region, channel, bin) = (index / 240, index / 6 % 40, index % 6);
+                let other = pixels[(region * 6 + bin) * 40 + channel];
+                assert!((value - other).abs() < 1e-3, "{value} and {other} at {index}");
+            }
+        }
         for (index, value) in y.iter().enumerate() {
             let [left, top, right, bottom] = regions[index / 240].corners;
             let (row, column) = ((index % 6 / 3) as f32, (index % 3) as f32);
@@ -126,6 +144,7 @@ fn regions_that_cannot_be_are_errors() {
         scale: 1.0,
         max: false,
         half_pixel: true,
+        order: ChannelOrder::First,
     };
     let run = |region: Region| {
         align.run(crate::isa::Isas::scalar(), &Team::new(1), (1, &|_| region), &[0.0; 4], &mut [0.0])
