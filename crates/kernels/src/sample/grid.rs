@@ -230,12 +230,12 @@ impl Loop for Plane<'_> {
     fn run<const FMA: bool>(self) {
         if self.per_place == 4 {
             for (y, taps) in self.y.iter_mut().zip(self.taps.as_chunks::<4>().0) {
-                *y = combine::<FMA>(taps, self.x);
+                *y = combine(taps, self.x);
             }
             return;
         }
         for (y, taps) in self.y.iter_mut().zip(self.taps.chunks_exact(self.per_place)) {
-            *y = combine::<FMA>(taps, self.x);
+            *y = combine(taps, self.x);
         }
     }
 }

@@ -15,8 +15,6 @@ pub use deform::DeformTaps;
 pub use grid::{GridInterpolation, GridPadding, GridSample};
 pub use region::{Region, RegionAlign, RegionError};
 
-use crate::dispatch::multiply_add;
-
 /// An element of a plane and its share of a result.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Tap {
@@ -24,11 +22,27 @@ struct Tap {
     share: f32,
 }
 
+impl Tap {
+    /// Its part of a result: nothing where it has no share, whatever the element is.
+    #[inline(always)]
+    fn of(self, plane: &[f32]) -> f32 {
+        // The element is read in any case, so that there is no branch.
+        let value = plane[self.offset as usize];
+        if self.share == 0.0 { 0.0 } else { self.share * value }
+    }
+}
+
 /// The sum of a plane's elements by their shares.
 #[inline(always)]
-fn combine<const FMA: bool>(taps: &[Tap], plane: &[f32]) -> f32 {
-    taps.iter().fold(0.0, |sum, tap| {
-        let value = if tap.share == 0.0 { 0.0 } else { plane[tap.offset as usize] };
-        multiply_add::<FMA>(tap.share, value, sum)
-    })
+fn combine(taps: &[Tap], plane: &[f32]) -> f32 {
+    let (fours, rest) = taps.as_chunks::<4>();
+    // Four sums, none of which waits for another.
+    let mut sums = [0.0; 4];
+    for taps in fours {
+        for (sum, tap) in sums.iter_mut().zip(taps) {
+            *sum += tap.of(plane);
+        }
+    }
+    let rest: f32 = rest.iter().map(|tap| tap.of(plane)).sum();
+    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
 }

@@ -260,11 +260,9 @@ impl Loop for Bin<'_> {
         for (x, y) in x.chunks_exact(plane).zip(y.chunks_exact_mut(bins)) {
             for (y, taps) in y[first..].iter_mut().zip(taps.chunks_exact(per_bin)) {
                 if max {
-                    let value =
-                        |tap: &Tap| if tap.share == 0.0 { 0.0 } else { tap.share * x[tap.offset as usize] };
-                    *y = taps.iter().map(value).fold(*y, f32::max);
+                    *y = taps.iter().map(|tap| tap.of(x)).fold(*y, f32::max);
                 } else {
-                    *y += combine::<FMA>(taps, x);
+                    *y += combine(taps, x);
                 }
             }
         }
