@@ -92,6 +92,13 @@ fn sink(heap: &mut [u32], mut root: usize, by: &impl Fn(&u32, &u32) -> Ordering)
     }
 }
 
+/// Whether `a` is larger than `b`, or one of them is NaN.
+#[expect(clippy::neg_cmp_op_on_partial_ord, reason = "what cannot be compared counts")]
+#[inline(always)]
+fn not_at_most<T: PartialOrd>(a: T, b: T) -> bool {
+    !(a <= b)
+}
+
 /// The order of numbers, NaN behind all others.
 #[expect(clippy::eq_op, reason = "only NaN differs from itself, and the trait has no other test")]
 #[inline(always)]
@@ -139,9 +146,9 @@ pub fn top_k<T: PartialOrd + Copy + Send + Sync>(
                 let (order, len) = (&mut order[..k], axis);
                 let at = |index: usize| column[index * inner];
                 if largest {
-                    keep_best(order, len, at, |x, worst| !(x <= worst), by);
+                    keep_best(order, len, at, not_at_most, by);
                 } else {
-                    keep_best(order, len, at, |x, worst| !(x >= worst), by);
+                    keep_best(order, len, at, |x, worst| not_at_most(worst, x), by);
                 }
             } else {
                 for (index, slot) in order.iter_mut().enumerate() {

@@ -201,7 +201,7 @@ impl RegionAlign {
                 let taps = &taps[..count * per_bin];
                 let work = Bin {
                     taps,
-                    per_bin,
+                    count: per_bin,
                     first,
                     pitches: (plane, bins),
                     order: self.order,
@@ -218,7 +218,8 @@ impl RegionAlign {
 /// Some samples of some bins of some channels.
 struct Bin<'a> {
     taps: &'a [Tap],
-    per_bin: usize,
+    /// Taps of one bin.
+    count: usize,
     /// The first of the bins.
     first: usize,
     /// Elements of a channel of the picture and of the result.
@@ -234,11 +235,10 @@ impl Loop for Bin<'_> {
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Self { taps, per_bin, first, pitches: (plane, bins), order, max, x, y } = self;
+        let Self { taps, count, first, pitches: (plane, bins), order, max, x, y } = self;
         if order == ChannelOrder::Last {
             let channels = x.len() / plane;
-            for (y, taps) in y[first * channels..].chunks_exact_mut(channels).zip(taps.chunks_exact(per_bin))
-            {
+            for (y, taps) in y[first * channels..].chunks_exact_mut(channels).zip(taps.chunks_exact(count)) {
                 for tap in taps {
                     if tap.share == 0.0 && !max {
                         continue;
@@ -258,7 +258,7 @@ impl Loop for Bin<'_> {
             return;
         }
         for (x, y) in x.chunks_exact(plane).zip(y.chunks_exact_mut(bins)) {
-            for (y, taps) in y[first..].iter_mut().zip(taps.chunks_exact(per_bin)) {
+            for (y, taps) in y[first..].iter_mut().zip(taps.chunks_exact(count)) {
                 if max {
                     *y = taps.iter().map(|tap| tap.of(x)).fold(*y, f32::max);
                 } else {
