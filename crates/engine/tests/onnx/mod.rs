@@ -84,11 +84,15 @@ pub(crate) fn graph(nodes: &[Message], inputs: &[(&str, Message)], outputs: &[(&
     outputs.iter().fold(message, |m, output| m.with(12, value(output)))
 }
 
+/// The file of a model of the newest operator set that tests use.
+pub(crate) fn file(graph: &Message) -> Vec<u8> {
+    let opset = Message::default().with(1, "").number(2, 20);
+    Message::default().number(1, 9).with(7, graph).with(8, opset).0
+}
+
 /// A model of the newest operator set that tests use.
 pub(crate) fn model(graph: &Message) -> Model {
-    let opset = Message::default().with(1, "").number(2, 20);
-    let model = Message::default().number(1, 9).with(7, graph).with(8, opset);
-    Model::from_bytes(model.0).expect("the model is read")
+    Model::from_bytes(file(graph)).expect("the model is read")
 }
 
 /// A recurrence over a sequence of rows: each state is the tangent of the sum of the one before and a row.

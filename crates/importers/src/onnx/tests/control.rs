@@ -192,3 +192,77 @@ fn names_and_dimensions_are_the_models() {
     assert_eq!(found.producer.name, "exporter");
     assert_eq!(found.opsets[""], 13);
 }
+
+fn scalar(name: &str, element: ElementType) -> ValueInfoProto {
+    info(name, element, vec![])
+}
+
+#[test]
+fn bodies_inside_functions_use_the_functions_attributes_and_values() {
+    // y = x, made leaky twice inside a loop, the slope being the function's.
+    let slope = AttributeProto { ref_attr_name: "alpha".into(), ..attribute("alpha", kind::FLOAT) };
+    let body = graph(
+        vec![scalar("i", ElementType::I64), scalar("go", ElementType::Bool), vector("v")],
+        vec![
+            node("LeakyRelu", &["v"], &["leaked"], vec![slope]),
+            node("Add", &["leaked", "x"], &["next"], vec![]),
+            node("Identity", &["go"], &["go_on"], vec![]),
+        ],
+        &["go_on", "next"],
+    );
+    let nodes = vec![
+        node("Constant", &[], &["two"], vec![int("value_int", 2)]),
+        node("Loop", &["two", "", "x"], &["y"], vec![graph_attribute("body", body)]),
+    ];
+    let repeated = function("local", "Repeated", nodes);
+    let mut model = model(
+        13,
+        graph(vec![vector("a")], vec![local("Repeated", &["a"], &["y"], vec![float("alpha", 0.5)])], &["y"]),
+    );
+    model.functions = vec![repeated];
+    let y = evaluate(&imported(&model).graph, &[f32s(&[2], &[1., -4.])]).remove(0);
+    // 1 -> 2 -> 3, and -4 -> -2 - 4 = -6 -> -3 - 4 = -7.
+    assert_close("loop in a function", &y, &f32s(&[2], &[3., -7.]));
+}
+
+#[test]
+fn scans_run_along_any_axis_in_either_direction() {
+    let body = || {
+        graph(
+            vec![vector("state"), vector("column")],
+            vec![
+                node("Add", &["state", "column"], &["next"], vec![]),
+                node("Neg", &["next"], &["out"], vec![]),
+            ],
+            &["next", "out"],
+        )
+    };
+    let attributes = |backward: i64| {
+        vec![
+            graph_attribute("body", body()),
+            int("num_scan_inputs", 1),
+            ints("scan_input_axes", &[-1]),
+            ints("scan_input_directions", &[backward]),
+            ints("scan_output_axes", &[1]),
+            ints("scan_output_directions", &[backward]),
+        ]
+    };
+    let x = f32s(&[2, 3], &[1., 2., 3., 10., 20., 30.]);
+    let start = f32s(&[2], &[0., 0.]);
+    for (backward, sums) in [(0, [1., 3., 6., 10., 30., 60.]), (1, [6., 5., 3., 60., 50., 30.])] {
+        let scan = node("Scan", &["start", "x"], &["end", "all"], attributes(backward));
+        let graph = graph(vec![info_like("start", &start), info_like("x", &x)], vec![scan], &["end", "all"]);
+        let found = evaluate(&imported(&model(16, graph)).graph, &[start.clone(), x.clone()]);
+        assert_close("end", &found[0], &f32s(&[2], &[6., 60.]));
+        assert_close("all", &found[1], &f32s(&[2, 3], &sums.map(|v: f32| -v)));
+    }
+}
+
+#[test]
+fn bodies_with_the_wrong_number_of_inputs_are_refused() {
+    let body = graph(vec![scalar("i", ElementType::I64)], vec![], &["i"]);
+    let repeat = node("Loop", &["n", ""], &[], vec![graph_attribute("body", body)]);
+    let error =
+        try_import(&model(16, graph(vec![scalar("n", ElementType::I64)], vec![repeat], &[]))).unwrap_err();
+    assert!(error.to_string().contains("body has 1 inputs, the node gives it 2"), "{error}");
+}

@@ -3,6 +3,7 @@
 mod control;
 mod external;
 mod hostile;
+mod learning;
 mod quantized;
 mod reports;
 mod upgrades;
