@@ -1,11 +1,11 @@
 //! Einsum, said with transpositions, products and sums.
 //!
-//! Operands are joined two by two, from the left. A pair is a matrix product when at most one index each is summed, left
-//! over from the first and left over from the second; otherwise both are spread out, multiplied and summed.
+//! Operands are joined two by two, from the left. A pair is a matrix product when an index is summed; several indices that
+//! are summed, or left over from the same operand, are made one for it. Otherwise both are spread out and multiplied.
 
 use armet_graph::ValueId;
 use armet_graph::ops::{
-    Binary, BinaryKind, Identity, Range, Reduce, ReduceKind, Squeeze, Transpose, Unsqueeze, Where,
+    Binary, BinaryKind, Identity, Range, Reduce, ReduceKind, Reshape, Squeeze, Transpose, Unsqueeze, Where,
 };
 use armet_tensor::Tensor;
 
@@ -220,8 +220,10 @@ fn join(
     let [both, summed, left, right] = groups(&a.labels, &b.labels, needed);
     // Dots may broadcast, which the summed axis of a product may not.
     let letter = |l: &Label| matches!(l, Label::Letter(_));
-    if summed.len() == 1 && summed.iter().all(letter) && left.len() <= 1 && right.len() <= 1 {
-        return product(n, step, [&a, &b], [both, summed, left, right]);
+    if !summed.is_empty() && summed.iter().all(letter) {
+        let single = summed.len() == 1 && left.len() <= 1 && right.len() <= 1;
+        let join = if single { product } else { product_of_groups };
+        return join(n, step, [&a, &b], [both, summed, left, right]);
     }
     let all: Vec<Label> = [both, left, right, summed].concat();
     let inputs = [(&a, "a"), (&b, "b")].map(|(o, s)| Some(arranged(n, &format!("{step}/{s}"), o, &all)));
@@ -270,4 +272,64 @@ fn product(
         value = n.step(&format!("{step}/squeezed"), Squeeze, vec![Some(value), Some(axes)]);
     }
     Operand { value, labels: [both, left, right].concat() }
+}
+
+/// A matrix product in which several indices are one row, column or common index.
+fn product_of_groups(
+    n: &mut NodeReader<'_, '_>,
+    step: usize,
+    [a, b]: [&Operand; 2],
+    [both, summed, left, right]: [Vec<Label>; 4],
+) -> Operand {
+    let rows = arranged(n, &format!("{step}/a"), a, &[&both[..], &left, &summed].concat());
+    let columns = arranged(n, &format!("{step}/b"), b, &[&both[..], &summed, &right].concat());
+    let (rows, [row_lengths, _]) =
+        grouped(n, &format!("{step}/a"), rows, [both.len(), left.len(), summed.len()]);
+    let (columns, [_, column_lengths]) =
+        grouped(n, &format!("{step}/b"), columns, [both.len(), summed.len(), right.len()]);
+    let value = n.step(&format!("{step}/product"), products::PLAIN, vec![Some(rows), Some(columns)]);
+    let mut parts = Vec::new();
+    if !both.is_empty() {
+        parts.push(compose::dims(n, &format!("{step}/batch"), value, 0, Some(both.len() as i64)));
+    }
+    parts.extend([row_lengths, column_lengths].into_iter().flatten());
+    let shape = if parts.is_empty() {
+        n.vector::<i64>(&format!("{step}/scalar"), &[])
+    } else {
+        compose::concat(n, &format!("{step}/shape"), 0, &parts)
+    };
+    let value =
+        n.step(&format!("{step}/apart"), Reshape { allow_zero: true }, vec![Some(value), Some(shape)]);
+    Operand { value, labels: [both, left, right].concat() }
+}
+
+/// A tensor of three groups of axes, of which the last two become one axis each; the lengths of their axes before, where
+/// there are any.
+fn grouped(
+    n: &mut NodeReader<'_, '_>,
+    suffix: &str,
+    value: ValueId,
+    [batch, first, second]: [usize; 3],
+) -> (ValueId, [Option<ValueId>; 2]) {
+    let bounds = [0, batch, batch + first, batch + first + second].map(|at| at as i64);
+    let names = ["batch", "first", "second"];
+    let mut lengths = [None; 3];
+    for (i, name) in names.iter().enumerate().filter(|(i, _)| bounds[*i] < bounds[i + 1]) {
+        lengths[i] =
+            Some(compose::dims(n, &format!("{suffix}/{name}"), value, bounds[i], Some(bounds[i + 1])));
+    }
+    let mut shape: Vec<ValueId> = lengths[0].into_iter().collect();
+    for (lengths, name) in lengths[1..].iter().zip(["rows", "columns"]) {
+        shape.push(match lengths {
+            Some(lengths) => {
+                let op = Reduce { kind: ReduceKind::Prod, keep_dims: true, noop_with_empty_axes: false };
+                n.step(&format!("{suffix}/{name}"), op, vec![Some(*lengths)])
+            }
+            None => n.vector(&format!("{suffix}/{name}"), &[1i64]),
+        });
+    }
+    let shape = compose::concat(n, &format!("{suffix}/shape"), 0, &shape);
+    let value =
+        n.step(&format!("{suffix}/grouped"), Reshape { allow_zero: true }, vec![Some(value), Some(shape)]);
+    (value, [lengths[1], lengths[2]])
 }

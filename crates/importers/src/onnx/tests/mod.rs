@@ -1,6 +1,7 @@
 //! Models built in Rust, imported, and evaluated by meaning.
 
 mod control;
+mod einsum;
 mod external;
 mod hostile;
 mod learning;
