@@ -102,9 +102,9 @@ impl Loop {
         mut carried: Vec<ValueType>,
         inputs: &InferInputs<'_>,
     ) -> Result<(Vec<ValueType>, Vec<ValueType>, bool), InferError> {
-        // Loops inside loops would be inferred again and again: they get one try.
-        let nested = self.body.nodes().any(|(_, n)| matches!(n.op, Op::Loop(_) | Op::If(_)));
-        for round in 0..if nested { 2 } else { ROUNDS } {
+        // The rounds of loops inside each other would multiply: what holds other loops gets one.
+        let rounds = if holds_loop(&self.body) { 1 } else { ROUNDS };
+        for round in 1..=rounds {
             let (types, always) = self.body_types(&carried, inputs)?;
             let joined: Vec<ValueType> = carried
                 .iter()
@@ -115,16 +115,27 @@ impl Loop {
             if joined == carried {
                 return Ok((carried, types, always));
             }
-            carried = if nested || round + 2 >= ROUNDS {
+            if round == rounds {
+                let shapeless = |types: &[ValueType]| types.iter().map(ValueType::without_shapes).collect();
+                return Ok((shapeless(&joined), shapeless(&types), false));
+            }
+            carried = if round + 1 == rounds {
                 joined.iter().map(ValueType::without_shapes).collect()
             } else {
                 joined
             };
         }
-        let (types, _) = self.body_types(&carried, inputs)?;
-        let types: Vec<ValueType> = types.iter().map(ValueType::without_shapes).collect();
-        Ok((types[1..=self.carried].to_vec(), types, false))
+        Err(InferError::Mismatch("the types of carried values do not settle".into()))
     }
+}
+
+/// Whether there is a loop in a graph or in a branch of its conditionals.
+fn holds_loop(graph: &Graph) -> bool {
+    graph.nodes().any(|(_, node)| match &node.op {
+        Op::Loop(_) => true,
+        Op::If(op) => holds_loop(&op.then_branch) || holds_loop(&op.else_branch),
+        _ => false,
+    })
 }
 
 impl Operator for Loop {

@@ -272,3 +272,33 @@ fn ranks_and_names_do_not_multiply() {
     graph.initializer.push(deep);
     assert!(matches!(try_import(&model(13, graph)), Err(ImportError::Tensor { .. })));
 }
+
+#[test]
+fn loops_inside_each_other_are_typed_in_a_time_that_grows_with_their_number() {
+    // Each body makes its value longer before and behind the loop inside it, so that no first guess of a type holds.
+    let mut inner: Option<GraphProto> = None;
+    for _ in 0..20 {
+        let scalar = |name: &str, element| info(name, element, vec![]);
+        let mut nodes = vec![node("Concat", &["v", "v"], &["longer"], vec![int("axis", 0)])];
+        if let Some(body) = inner.take() {
+            nodes.push(node("Loop", &["", "go", "longer"], &["looped"], vec![graph_attribute("body", body)]));
+        } else {
+            nodes.push(node("Neg", &["longer"], &["looped"], vec![]));
+        }
+        nodes.push(node("Concat", &["looped", "v"], &["next"], vec![int("axis", 0)]));
+        nodes.push(node("Size", &["next"], &["size"], vec![]));
+        nodes.push(node("Less", &["size", "i"], &["go_on"], vec![]));
+        inner = Some(graph(
+            vec![scalar("i", ElementType::I64), scalar("go", ElementType::Bool), untyped("v")],
+            nodes,
+            &["go_on", "next"],
+        ));
+    }
+    let inputs = vec![info("go", ElementType::Bool, vec![]), info("x", ElementType::F32, vec![dimension(2)])];
+    let outer = node("Loop", &["", "go", "x"], &["y"], vec![graph_attribute("body", inner.unwrap())]);
+    let started = Instant::now();
+    let graph = imported(&model(16, graph(inputs, vec![outer], &["y"]))).graph;
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    let y = graph.value(graph.outputs()[0].value).ty.to_string();
+    assert_eq!(y, "float32[..]");
+}
