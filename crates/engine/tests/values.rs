@@ -4,7 +4,11 @@
 
 mod onnx;
 
-use armet::{CompileSettings, Engine, Model, RunError, Session, Tensor, Value, ValueRef};
+use std::time::Duration;
+
+use armet::{
+    CompileSettings, Engine, Model, Probe, RunError, Session, StepReport, StepResult, Tensor, Value, ValueRef,
+};
 use onnx::{FLOAT, TEXT, graph, list, model, node, optional, tensor};
 
 fn session(model: &Model) -> Session {
@@ -109,6 +113,34 @@ fn text_keeps_its_contents_through_shapes_and_movement() {
         assert_eq!((both.shape().to_vec(), both.strings()), (vec![texts.len(), 2], &twice[..]));
         assert_eq!(outputs.tensor("x").unwrap(), given);
     }
+}
+
+/// Asks to stop when some steps have run.
+struct Stop(usize);
+
+impl Probe for Stop {
+    fn wants_results(&self) -> bool {
+        false
+    }
+
+    fn wants_stop(&self) -> bool {
+        self.0 == 0
+    }
+
+    fn step(&mut self, _: &StepReport, _: Duration, _: &[StepResult<'_>]) {
+        self.0 -= 1;
+    }
+}
+
+#[test]
+fn a_run_can_be_stopped_in_the_middle_of_a_loop() {
+    let mut session = session(&onnx::recurrence());
+    let (first, rows) = (Tensor::vector(&[0.5f32]), Tensor::new([1000, 1], &[0.25f32; 1000]).unwrap());
+    let inputs = [("first", (&first).into()), ("rows", (&rows).into())];
+    let stopped = session.run_with(&inputs, &mut Stop(100)).map(|_| ());
+    assert_eq!(stopped, Err(RunError::Stopped));
+    let outputs = session.run(&inputs).unwrap();
+    assert_eq!(outputs.tensor("all").unwrap().shape().dims(), [1000, 1]);
 }
 
 #[test]
