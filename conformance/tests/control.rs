@@ -3,10 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where what it stands on is missing")]
 
 use std::path::Path;
+use std::time::Duration;
 
-use armet::{CompileSettings, Engine, Model, Tensor, Value, ValueRef, ValueType};
+use armet::{
+    CompileSettings, Engine, Model, Probe, StepReport, StepResult, Tensor, Value, ValueRef, ValueType,
+};
 use armet_conformance::resources::{Resource, skip};
-use armet_graph::Tolerance;
+use armet_graph::{Numbers, Tolerance};
 use armet_importers::{Limits, onnx};
 
 const FAMILIES: [&str; 13] = [
@@ -92,6 +95,77 @@ fn the_standards_cases_of_these_families_pass() {
         .filter_map(|name| Some(format!("{name}: {}", run(&engine, &root.join(name)).err()?)))
         .collect();
     assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), names.len(), failures.join("\n"));
+}
+
+/// Ends runs that a changed file makes long.
+struct Patience(usize);
+
+impl Probe for Patience {
+    fn wants_results(&self) -> bool {
+        false
+    }
+
+    fn wants_stop(&self) -> bool {
+        self.0 == 0
+    }
+
+    fn step(&mut self, _: &StepReport, _: Duration, _: &[StepResult<'_>]) {
+        self.0 -= 1;
+    }
+}
+
+/// Reads a model, compiles it, and runs it on the case's inputs as far as they fit; what goes wrong is told, if it is told.
+fn try_run(engine: &Engine, case: &Path, file: &[u8]) -> Option<String> {
+    let told = |error: &dyn std::error::Error| Some(error.to_string());
+    let model = match Model::from_bytes(file.to_vec()) {
+        Ok(model) => model,
+        Err(error) => return told(&error),
+    };
+    let compiled = match engine.compile(&model, &CompileSettings::default()) {
+        Ok(compiled) => compiled,
+        Err(error) => return told(&error),
+    };
+    let inputs = model.inputs().into_iter().enumerate().filter_map(|(index, input)| {
+        let bytes = std::fs::read(case.join(format!("input_{index}.pb"))).ok()?;
+        let value = onnx::read_value(bytes.into(), &input.ty, &Limits::default()).ok()?.1;
+        Some((input.name, value))
+    });
+    let inputs: Vec<(String, Value)> = inputs.collect();
+    let feed: Vec<(&str, ValueRef<'_>)> = inputs.iter().map(|(name, v)| (name.as_str(), v.into())).collect();
+    compiled.session().run_with(&feed, &mut Patience(2000)).err().and_then(|error| told(&error))
+}
+
+#[test]
+fn changed_files_of_these_families_end_in_errors_or_results() {
+    let Some(root) = Resource::OnnxCases.find() else {
+        skip("changed_files_of_these_families_end_in_errors_or_results", "target/onnx-cases");
+        return;
+    };
+    let engine = Engine::builder().threads(1).build().unwrap();
+    let mut random = Numbers::new(7);
+    let (mut refused, mut panics) = (0, Vec::new());
+    for entry in std::fs::read_dir(&root).unwrap() {
+        let case = entry.unwrap().path();
+        let name = case.file_name().unwrap().to_string_lossy().into_owned();
+        if !FAMILIES.iter().any(|family| name.starts_with(family)) {
+            continue;
+        }
+        let whole = std::fs::read(case.join("model.onnx")).unwrap();
+        for round in 0..60 {
+            let mut file = whole.clone();
+            for _ in 0..=random.int(0, 2) {
+                let at = random.int(0, file.len() as i64 - 1) as usize;
+                file[at] = random.int(0, 255) as u8;
+            }
+            let run = || try_run(&engine, &case, &file);
+            match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
+                Ok(told) => refused += usize::from(told.is_some()),
+                Err(_) => panics.push(format!("{name}, round {round}")),
+            }
+        }
+    }
+    assert!(panics.is_empty(), "{} panics: {}", panics.len(), panics.join("; "));
+    assert!(refused > 500, "only {refused} changed files were refused");
 }
 
 #[test]

@@ -406,11 +406,29 @@ pub(crate) fn pick(
 /// When the result cannot be held.
 pub(crate) fn select(source: &Tensor, axes: &[Vec<usize>]) -> Result<Tensor, EvaluateError> {
     let shape: Shape = axes.iter().map(Vec::len).collect();
-    check_size(source.element(), &shape)?;
+    let mut out = Elements::zeros(source.element(), shape.clone())?;
+    if shape.contains(&0) {
+        return out.finish();
+    }
     let strides = strides(source.shape());
-    let positions = coordinates(&shape)
-        .map(|at| at.iter().zip(axes).zip(&strides).map(|((&i, axis), stride)| axis[i] * stride).sum());
-    pick(source, shape.clone(), positions)
+    // Elements that lie side by side are copied together: whole axes from the last one on, and a run along the one before.
+    let follow = |axis: &[usize]| axis.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    let mut split = axes.len();
+    while split > 0 && axes[split - 1].len() == source.shape()[split - 1] && follow(&axes[split - 1]) {
+        split -= 1;
+    }
+    let mut offset = 0;
+    if split > 0 && follow(&axes[split - 1]) {
+        split -= 1;
+        offset = axes[split][0] * strides[split];
+    }
+    let block: usize = shape[split..].iter().product();
+    for (index, at) in coordinates(&shape[..split]).enumerate() {
+        let from: usize =
+            at.iter().zip(axes).zip(&strides).map(|((&i, axis), stride)| axis[i] * stride).sum();
+        out.copy(index * block, source, offset + from, block);
+    }
+    out.finish()
 }
 
 /// All coordinates of a shape in row-major order. A scalar has one: the empty one.
@@ -458,6 +476,32 @@ mod tests {
         let picked = select(&source, &[vec![1, 0], vec![1]]).unwrap();
         assert_eq!(picked.strings(), ["d", "b"]);
         assert_eq!(picked.shape().dims(), [2, 1]);
+    }
+
+    #[test]
+    fn parts_are_the_same_whether_their_elements_lie_side_by_side_or_not() {
+        let count = 3 * 4 * 5;
+        let source = Tensor::new([3, 4, 5], &(0..count).collect::<Vec<i32>>()).unwrap();
+        let all = |n: usize| (0..n).collect::<Vec<usize>>();
+        for axes in [
+            vec![all(3), all(4), all(5)],
+            vec![vec![2, 0], all(4), all(5)],
+            vec![vec![1], vec![1, 2], all(5)],
+            vec![all(3), vec![3, 1], vec![1, 2, 3]],
+            vec![vec![2], vec![0], vec![4, 2, 0]],
+            vec![all(3), vec![], all(5)],
+        ] {
+            let mut wanted = Vec::new();
+            for i in &axes[0] {
+                for j in &axes[1] {
+                    wanted.extend(axes[2].iter().map(|k| ((i * 4 + j) * 5 + k) as i32));
+                }
+            }
+            let found = select(&source, &axes).unwrap();
+            assert_eq!(found.values::<i32>().unwrap().as_ref(), wanted, "{axes:?}");
+        }
+        let scalar = Tensor::scalar(7i64);
+        assert_eq!(select(&scalar, &[]).unwrap(), scalar);
     }
 
     #[test]
