@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use armet_graph::passes::{self, PassOptions, PassReport};
 use armet_graph::{Dim, Graph, ValueType};
+use armet_kernels::threads::Team;
 use armet_runtime::{Backend, CompileError, CompileOptions, PackCache, Stage, compile};
 use armet_tensor::{ElementType, Shape};
 
@@ -126,7 +127,12 @@ impl Compiled {
 
     /// Memory of its own for running this model.
     pub fn session(&self) -> Session {
-        Session::new(self.clone())
+        Session::new(self.clone(), Arc::clone(&self.shared.engine.team))
+    }
+
+    /// As [`Compiled::session`], on threads of its own rather than on those that the engine's sessions share.
+    pub fn session_with_threads(&self, threads: usize) -> Session {
+        Session::new(self.clone(), Arc::new(Team::new(threads.clamp(1, self.shared.engine.threads().max(1)))))
     }
 
     /// The plan for these types of the inputs, in order.

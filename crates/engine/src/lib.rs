@@ -21,14 +21,30 @@
 //! # }
 //! ```
 //!
+//! Many requests at once go through a [`Queue`], which has a session for each of its threads:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let model = armet::Model::load("mobilenet_v2.onnx")?;
+//! # let compiled = armet::Engine::builder().build()?.compile(&model, &Default::default())?;
+//! # let picture = armet::Tensor::zeros(armet::ElementType::F32, [1, 3, 224, 224])?;
+//! let queue = compiled.queue(&Default::default())?;
+//! let ticket = queue.submit(armet::Request::default().input("input", picture))?;
+//! let results = ticket.wait()?; // or ticket.await, ticket.cancel()
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The library does not print, does not end the process and does not read the environment.
 
 #![forbid(unsafe_code)]
 
+mod cancel;
 mod compiled;
 mod engine;
 mod error;
 mod model;
+mod queue;
 mod session;
 
 pub use armet_graph::dot::to_dot as graph_dot;
@@ -43,8 +59,13 @@ pub use armet_runtime::{
 pub use armet_tensor::{
     Bool, Element, ElementType, Layout, Quantization, Shape, Tensor, TensorError, TensorView, npy,
 };
+pub use cancel::{CancelToken, RunLimits};
 pub use compiled::{CompileSettings, Compiled};
 pub use engine::{Engine, EngineBuilder};
 pub use error::{CompileError, EngineError, LoadError};
 pub use model::{Model, ValueSpec};
+pub use queue::{
+    Ending, Queue, QueueError, QueueSettings, QueueStatistics, Request, RequestError, RequestState, Results,
+    SubmitError, Ticket,
+};
 pub use session::{Outputs, Session};

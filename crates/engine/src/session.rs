@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use armet_graph::{TensorType, Value, ValueType};
+use armet_kernels::threads::Team;
 use armet_runtime::{NoProbe, Probe, RunError, Stage, StageState, ValueRef};
 use armet_tensor::{ElementType, Shape};
 use smallvec::SmallVec;
 
-use crate::{Compiled, Tensor};
+use crate::cancel::Limited;
+use crate::{Compiled, RunLimits, Tensor};
 
 /// How many plans for different shapes a session keeps.
 const KEPT_PLANS: usize = 4;
@@ -25,13 +27,14 @@ pub struct Session {
     /// Last used first.
     plans: Vec<Planned>,
     seed: u64,
+    team: Arc<Team>,
 }
 
 type Values<'a> = SmallVec<[ValueRef<'a>; 8]>;
 
 impl Session {
-    pub(crate) fn new(compiled: Compiled) -> Self {
-        Self { compiled, plans: Vec::new(), seed: 0 }
+    pub(crate) fn new(compiled: Compiled, team: Arc<Team>) -> Self {
+        Self { compiled, plans: Vec::new(), seed: 0, team }
     }
 
     /// Starts random operators from this number; each run with the same seed and inputs gives the same results.
@@ -67,10 +70,30 @@ impl Session {
             None => self.add_plan(&values)?,
         };
         self.plans[..=at].rotate_right(1);
-        let team = Arc::clone(&self.compiled.engine().team);
+        let team = Arc::clone(&self.team);
         let (plan, seed) = (&mut self.plans[0], self.seed);
         self.compiled.with_options(|options| plan.state.run(&values, options, &team, seed, probe))?;
         Ok(Outputs { compiled: &self.compiled, state: &self.plans[0].state, inputs: values })
+    }
+
+    /// As [`Session::run_with`], ending early where a limit is reached: before the first step, or before the next.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn run_limited<'a>(
+        &'a mut self,
+        inputs: &[(&str, ValueRef<'a>)],
+        limits: &RunLimits,
+        probe: &mut dyn Probe,
+    ) -> Result<Outputs<'a>, RunError> {
+        if let Some(error) = limits.reached() {
+            return Err(error);
+        }
+        let mut limited = Limited::new(limits, probe);
+        match self.run_with(inputs, &mut limited) {
+            Ok(outputs) => Ok(outputs),
+            Err(error) => Err(limited.name(error)),
+        }
     }
 
     /// Plans for these types without running, so that the first run finds the plan ready. Inputs that are no tensors have a

@@ -32,6 +32,8 @@ pub enum Unsupported {
     Quantization(String),
     /// The results of the node are no tensors of known shape.
     RunTimeShape,
+    /// Whoever loaded the model gave the operator, and it runs as they gave it.
+    Custom,
     /// The backend was not allowed.
     Disabled,
 }
@@ -47,6 +49,7 @@ impl std::fmt::Display for Unsupported {
             Self::Layout(layout) => write!(f, "no kernel for {} layout", layout.name()),
             Self::Shapes(what) | Self::Quantization(what) => f.write_str(what),
             Self::RunTimeShape => f.write_str("the shape of the result arrives at run time"),
+            Self::Custom => f.write_str("custom operator"),
             Self::Disabled => f.write_str("switched off by an option"),
         }
     }
@@ -65,6 +68,7 @@ impl Unsupported {
             Self::Shapes(_) => "shapes",
             Self::Quantization(_) => "quantization",
             Self::RunTimeShape => "run-time-shape",
+            Self::Custom => "custom",
             Self::Disabled => "disabled",
         }
     }
@@ -208,6 +212,12 @@ pub enum RunError {
     /// The probe asked to stop.
     #[error("the run was stopped")]
     Stopped,
+    /// It was cancelled by its token.
+    #[error("the run was cancelled")]
+    Cancelled,
+    /// Its deadline passed before it was done.
+    #[error("the deadline of the run has passed")]
+    DeadlinePassed,
     /// A tensor could not be made.
     #[error(transparent)]
     Tensor(#[from] TensorError),
