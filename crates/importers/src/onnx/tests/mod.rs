@@ -1,5 +1,6 @@
 //! Models built in Rust, imported, and evaluated by meaning.
 
+mod compositions;
 mod control;
 mod einsum;
 mod external;

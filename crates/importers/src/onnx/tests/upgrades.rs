@@ -6,7 +6,7 @@ use armet_tensor::{Bool, Tensor};
 
 use super::*;
 
-struct Row {
+pub(super) struct Row {
     operator: &'static str,
     version: i64,
     attributes: Vec<AttributeProto>,
@@ -16,17 +16,22 @@ struct Row {
     wanted: Vec<Tensor>,
 }
 
-fn row(operator: &'static str, version: i64, attributes: Vec<AttributeProto>, inputs: &[Tensor]) -> Row {
+pub(super) fn row(
+    operator: &'static str,
+    version: i64,
+    attributes: Vec<AttributeProto>,
+    inputs: &[Tensor],
+) -> Row {
     Row { operator, version, attributes, inputs: inputs.to_vec(), constants: vec![], wanted: vec![] }
 }
 
 impl Row {
-    fn with(mut self, constants: &[Tensor]) -> Self {
+    pub(super) fn with(mut self, constants: &[Tensor]) -> Self {
         self.constants = constants.to_vec();
         self
     }
 
-    fn gives(mut self, wanted: &[Tensor]) -> Self {
+    pub(super) fn gives(mut self, wanted: &[Tensor]) -> Self {
         self.wanted = wanted.to_vec();
         self
     }
@@ -50,11 +55,11 @@ impl Row {
     }
 }
 
-fn check(rows: &[Row]) {
+pub(super) fn check(rows: &[Row]) {
     rows.iter().for_each(Row::check);
 }
 
-fn count(shape: &[usize]) -> Tensor {
+pub(super) fn count(shape: &[usize]) -> Tensor {
     let values: Vec<f32> = (0..shape.iter().product()).map(|i: usize| i as f32).collect();
     f32s(shape, &values)
 }
