@@ -7,7 +7,7 @@ use armet_runtime::{Lowered, NodeView, Unsupported};
 use armet_tensor::{ElementType, Layout};
 
 use super::support::{same_layout, unquantized};
-use crate::{Cpu, direct};
+use crate::{Cpu, direct_with_scratch};
 
 pub(crate) fn lower(cpu: Cpu, op: &GridSample, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
     unquantized(node)?;
@@ -46,7 +46,9 @@ pub(crate) fn lower(cpu: Cpu, op: &GridSample, node: NodeView<'_>) -> Result<Low
         order: if layout == Layout::Plain { ChannelOrder::First } else { ChannelOrder::Last },
     };
     let isas = cpu.isas;
-    Ok(direct(format!("grid_sample_f32_{}", isas.best()), move |b| {
-        sample.run(isas, b.team(), b.input(0), b.input(1), b.output(0));
+    let scratch = sample.scratch_length() * size_of::<u64>();
+    Ok(direct_with_scratch(format!("grid_sample_f32_{}", isas.best()), scratch, move |b| {
+        let (y, scratch) = (b.output(0), b.scratch());
+        sample.run(isas, b.team(), b.input(0), b.input(1), y, scratch);
     }))
 }

@@ -2,14 +2,14 @@
 
 use smallvec::SmallVec;
 
-use super::{Tap, combine};
+use super::Tap;
 use crate::dispatch::{Loop, dispatch, multiply_add};
 use crate::isa::Isas;
 use crate::layout::ChannelOrder;
 use crate::threads::{DisjointMut, Team};
 
-/// Places worked on together.
-const BLOCK: usize = 32;
+/// Taps that are kept: half a megabyte.
+const MOST_KEPT: usize = 64 * 1024;
 /// Taps of a place: four along each of three axes.
 const MOST_TAPS: usize = 64;
 
@@ -162,11 +162,21 @@ impl GridSample {
         }
     }
 
+    /// Places whose taps are kept while channel after channel is sampled at them.
+    fn together(&self) -> usize {
+        (MOST_KEPT / self.taps_per_place()).min(self.places)
+    }
+
+    /// Numbers of scratch memory.
+    pub fn scratch_length(&self) -> usize {
+        if self.order == ChannelOrder::Last { 0 } else { self.together() * self.taps_per_place() }
+    }
+
     /// Samples `x` at the places of `grid`.
     ///
     /// # Panics
     /// When a slice does not have the length that the sizes imply, or there are not one to three axes.
-    pub fn run(&self, isas: Isas, team: &Team, x: &[f32], grid: &[f32], y: &mut [f32]) {
+    pub fn run(&self, isas: Isas, team: &Team, x: &[f32], grid: &[f32], y: &mut [f32], scratch: &mut [u64]) {
         let axes = self.lengths.len();
         assert!((1..=3).contains(&axes), "grids have one to three axes");
         let plane: usize = self.lengths.iter().product();
@@ -178,46 +188,82 @@ impl GridSample {
         );
         assert_eq!(grid.len(), self.batch * self.places * axes, "the grid's length differs from its shape's");
         assert_eq!(y.len(), self.batch * self.channels * self.places, "the output's length differs");
+        assert!(scratch.len() >= self.scratch_length(), "the scratch memory is too small");
         if plane == 0 || y.is_empty() {
             y.fill(0.0);
-            return;
+        } else if self.order == ChannelOrder::Last {
+            self.pixels(isas, team, (x, plane), grid, y);
+        } else {
+            self.planes(isas, team, (x, plane), grid, y, scratch);
         }
-        let per_place = self.taps_per_place();
+    }
+
+    /// Channels that lie together: place by place.
+    fn pixels(&self, isas: Isas, team: &Team, (x, plane): (&[f32], usize), grid: &[f32], y: &mut [f32]) {
+        let (axes, per_place) = (self.lengths.len(), self.taps_per_place());
         let output = DisjointMut::new(y);
-        let blocks = self.places.div_ceil(BLOCK);
-        let grain = 16 * 1024 / (BLOCK * per_place * self.channels) + 1;
-        team.parallel_ranges(self.batch * blocks, grain, 1, &|start, end| {
-            let mut taps = [Tap::default(); BLOCK * MOST_TAPS];
-            for block in start..end {
-                let (item, first) = (block / blocks, block % blocks * BLOCK);
-                let count = BLOCK.min(self.places - first);
-                let places = &grid[(item * self.places + first) * axes..][..count * axes];
-                let taps = &mut taps[..count * per_place];
-                for (place, taps) in places.chunks_exact(axes).zip(taps.chunks_exact_mut(per_place)) {
-                    self.taps(place, taps);
-                }
-                let x = &x[item * self.channels * plane..][..self.channels * plane];
-                if self.order == ChannelOrder::Last {
-                    let at = (item * self.places + first) * self.channels;
-                    // SAFETY: every place is written by the one task that has its block.
-                    let y = unsafe { output.slice_mut(at, count * self.channels) };
-                    dispatch(isas, Pixels { taps, per_place, channels: self.channels, x, y });
-                    continue;
-                }
-                for (channel, x) in x.chunks_exact(plane).enumerate() {
-                    let at = (item * self.channels + channel) * self.places + first;
-                    // SAFETY: every place of every channel is written by the one task that has its block.
-                    let y = unsafe { output.slice_mut(at, count) };
-                    dispatch(isas, Plane { taps, per_place, x, y });
-                }
+        let grain = 16 * 1024 / (per_place * self.channels) + 1;
+        team.parallel_ranges(self.batch * self.places, grain, 1, &|start, end| {
+            let mut taps = [Tap::default(); MOST_TAPS];
+            let taps = &mut taps[..per_place];
+            for place in start..end {
+                self.taps(&grid[place * axes..][..axes], taps);
+                let x = &x[place / self.places * self.channels * plane..][..self.channels * plane];
+                // SAFETY: every place is written by one task.
+                let y = unsafe { output.slice_mut(place * self.channels, self.channels) };
+                dispatch(isas, Pixel { taps, x, y });
             }
         });
+    }
+
+    /// Channels one after the other: the taps of many places are made first, and serve every channel.
+    fn planes(
+        &self,
+        isas: Isas,
+        team: &Team,
+        (x, plane): (&[f32], usize),
+        grid: &[f32],
+        y: &mut [f32],
+        scratch: &mut [u64],
+    ) {
+        let (axes, per_place, together) = (self.lengths.len(), self.taps_per_place(), self.together());
+        let output = DisjointMut::new(y);
+        for item in 0..self.batch {
+            let x = &x[item * self.channels * plane..][..self.channels * plane];
+            for first in (0..self.places).step_by(together) {
+                let count = together.min(self.places - first);
+                let places = &grid[(item * self.places + first) * axes..][..count * axes];
+                let kept = &mut scratch[..count * per_place];
+                let shared = DisjointMut::new(&mut *kept);
+                team.parallel_ranges(count, 512, 1, &|start, end| {
+                    let mut taps = [Tap::default(); MOST_TAPS];
+                    for place in start..end {
+                        self.taps(&places[place * axes..][..axes], &mut taps[..per_place]);
+                        // SAFETY: every place belongs to one task.
+                        let kept = unsafe { shared.slice_mut(place * per_place, per_place) };
+                        for (kept, tap) in kept.iter_mut().zip(&taps) {
+                            *kept = tap.packed();
+                        }
+                    }
+                });
+                let taps = &*kept;
+                team.parallel_ranges(self.channels, 8 * 1024 / (count * per_place) + 1, 1, &|start, end| {
+                    for channel in start..end {
+                        let x = &x[channel * plane..][..plane];
+                        let at = (item * self.channels + channel) * self.places + first;
+                        // SAFETY: every channel belongs to one task.
+                        let y = unsafe { output.slice_mut(at, count) };
+                        dispatch(isas, Plane { taps, per_place, x, y });
+                    }
+                });
+            }
+        }
     }
 }
 
 /// The places of one channel.
 struct Plane<'a> {
-    taps: &'a [Tap],
+    taps: &'a [u64],
     per_place: usize,
     x: &'a [f32],
     y: &'a mut [f32],
@@ -228,39 +274,45 @@ impl Loop for Plane<'_> {
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        if self.per_place == 4 {
-            for (y, taps) in self.y.iter_mut().zip(self.taps.as_chunks::<4>().0) {
-                *y = combine(taps, self.x);
+        let Self { taps, per_place, x, y } = self;
+        let of = |tap: u64| Tap::unpacked(tap).of(x);
+        match per_place {
+            1 => y.iter_mut().zip(taps).for_each(|(y, &tap)| *y = of(tap)),
+            4 => {
+                for (y, &[a, b, c, d]) in y.iter_mut().zip(taps.as_chunks::<4>().0) {
+                    *y = (of(a) + of(b)) + (of(c) + of(d));
+                }
             }
-            return;
-        }
-        for (y, taps) in self.y.iter_mut().zip(self.taps.chunks_exact(self.per_place)) {
-            *y = combine(taps, self.x);
+            _ => {
+                for (y, taps) in y.iter_mut().zip(taps.chunks_exact(per_place)) {
+                    let mut sums = [0.0; 2];
+                    for taps in taps.as_chunks::<2>().0 {
+                        sums.iter_mut().zip(taps).for_each(|(sum, &tap)| *sum += of(tap));
+                    }
+                    *y = sums[0] + sums[1];
+                }
+            }
         }
     }
 }
 
-/// All channels of places, of data whose channels lie together.
-struct Pixels<'a> {
+/// All channels of a place, of data whose channels lie together.
+struct Pixel<'a> {
     taps: &'a [Tap],
-    per_place: usize,
-    channels: usize,
     x: &'a [f32],
     y: &'a mut [f32],
 }
 
-impl Loop for Pixels<'_> {
+impl Loop for Pixel<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Self { taps, per_place, channels, x, y } = self;
-        for (y, taps) in y.chunks_exact_mut(channels).zip(taps.chunks_exact(per_place)) {
-            y.fill(0.0);
-            for tap in taps.iter().filter(|tap| tap.share != 0.0) {
-                let x = &x[tap.offset as usize * channels..][..channels];
-                y.iter_mut().zip(x).for_each(|(y, &x)| *y = multiply_add::<FMA>(tap.share, x, *y));
-            }
+        let Self { taps, x, y } = self;
+        y.fill(0.0);
+        for tap in taps.iter().filter(|tap| tap.share != 0.0) {
+            let x = &x[tap.offset as usize * y.len()..][..y.len()];
+            y.iter_mut().zip(x).for_each(|(y, &x)| *y = multiply_add::<FMA>(tap.share, x, *y));
         }
     }
 }

@@ -23,6 +23,17 @@ struct Tap {
 }
 
 impl Tap {
+    /// As one number, for scratch memory.
+    #[inline(always)]
+    fn packed(self) -> u64 {
+        u64::from(self.offset) | u64::from(self.share.to_bits()) << 32
+    }
+
+    #[inline(always)]
+    fn unpacked(packed: u64) -> Self {
+        Self { offset: packed as u32, share: f32::from_bits((packed >> 32) as u32) }
+    }
+
     /// Its part of a result: nothing where it has no share, whatever the element is.
     #[inline(always)]
     fn of(self, plane: &[f32]) -> f32 {

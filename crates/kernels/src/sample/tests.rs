@@ -49,8 +49,8 @@ fn linear_grids_equal_their_definition_in_both_orders() {
         let team = Team::new(2);
         let mut y = vec![f32::NAN; batch * channels * places];
         let mut y_last = y.clone();
-        first.run(isas, &team, &x, &grid, &mut y);
-        last.run(isas, &team, &turned, &grid, &mut y_last);
+        first.run(isas, &team, &x, &grid, &mut y, &mut vec![0; first.scratch_length()]);
+        last.run(isas, &team, &turned, &grid, &mut y_last, &mut []);
         for (index, &value) in y.iter().enumerate() {
             let (plane, place) = (index / places, index % places);
             let (item, channel) = (plane / channels, plane % channels);
@@ -77,7 +77,7 @@ fn elements_outside_are_not_looked_at() {
     let x = [f32::NAN, 1.0, 2.0, 3.0];
     let mut y = [0.0; 3];
     let grid = [1.0, 1.0, 5.0, 5.0, f32::NAN, 0.0];
-    sample.run(crate::isa::Isas::scalar(), &Team::new(1), &x, &grid, &mut y);
+    sample.run(crate::isa::Isas::scalar(), &Team::new(1), &x, &grid, &mut y, &mut [0; 12]);
     assert_eq!(y, [3.0, 0.0, 0.0]);
 }
 
