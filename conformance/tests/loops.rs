@@ -222,7 +222,7 @@ fn growing_values_get_a_plan_for_each_length() {
     let inputs = [numbers(1, &[2, 2]), numbers(2, &[1, 2])];
     let steps = bench.check(&graph, &inputs);
     assert_eq!((steps.count("Concat"), steps.by_meaning()), (13, vec![]));
-    // What was planned is kept: a second run compiles nothing, so it packs and plans in the same stages.
+    // What was planned is kept: a second run adds no plan.
     let mut state = bench.plan(&graph, &inputs);
     bench.run(&mut state, &inputs, &mut Steps::default()).unwrap();
     let arenas = state.arena_bytes();

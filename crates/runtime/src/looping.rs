@@ -19,8 +19,12 @@ use crate::execute::{Kind, StageState};
 use crate::plan::Stage;
 use crate::{Probe, RunError, ValueRef};
 
-/// Plans of one body that are kept: a value that grows with each turn needs one for each length.
-const KEPT_BODIES: usize = 32;
+/// Plans of one body that are kept in any case.
+const FEWEST_BODIES: usize = 4;
+/// Plans of one body that are kept at most: a value that grows with each turn needs one for each length.
+const MOST_BODIES: usize = 512;
+/// Bytes of arenas up to which more than the fewest plans are kept.
+const BODY_BYTES: usize = 64 << 20;
 
 /// How a loop runs.
 #[derive(Debug)]
@@ -183,6 +187,15 @@ impl LoopState {
     }
 }
 
+/// Lets go of plans that were not used for longest, until there is room for another one with such an arena.
+fn make_room(bodies: &mut Vec<(Vec<Kind>, StageState)>, arena: usize) {
+    let mut bytes = arena + bodies.iter().map(|(_, state)| state.arena_bytes()).sum::<usize>();
+    while bodies.len() >= MOST_BODIES || (bodies.len() >= FEWEST_BODIES && bytes > BODY_BYTES) {
+        let Some((_, state)) = bodies.pop() else { return };
+        bytes -= state.arena_bytes();
+    }
+}
+
 /// What turns stack.
 enum Stacked<'a> {
     /// In its place: what is filled so far, and the size of one turn's part.
@@ -332,7 +345,7 @@ impl LoopRun<'_, '_> {
                         (kinds, Arc::new(stage))
                     }
                 };
-                state.bodies.truncate(KEPT_BODIES - 1);
+                make_room(&mut state.bodies, stage.arena_bytes);
                 state.bodies.push((kinds, StageState::new(stage)?));
                 state.bodies.len() - 1
             }
