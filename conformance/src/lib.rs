@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod resources;
+pub mod standard;
 
 use std::sync::Arc;
 
