@@ -6,6 +6,7 @@
 
 pub mod resources;
 pub mod standard;
+pub mod stress;
 
 use std::sync::Arc;
 

@@ -17,6 +17,8 @@ pub enum Resource {
     References,
     /// ONNX's own operator cases, as its Python package writes them.
     OnnxCases,
+    /// ONNX's model suites, as its Python package has them.
+    OnnxSuites,
     /// The Python of the prepared environment.
     Python,
 }
@@ -27,6 +29,7 @@ impl Resource {
             Self::Models => "models",
             Self::References => "references",
             Self::OnnxCases => "onnx-cases",
+            Self::OnnxSuites => "onnx-suites",
             Self::Python => "python/bin/python",
         }
     }

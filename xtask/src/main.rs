@@ -1,9 +1,10 @@
-//! Development tasks: `cargo xtask tidy|fmt|ci|test|figures|generate|models`.
+//! Development tasks: `cargo xtask tidy|fmt|ci|test|conformance|figures|generate|models`.
 //!
 //! Contract: every task exits 0 when all is well and 1 otherwise, works from any folder of the workspace, and writes only
 //! below `target/` (`generate` also rewrites the generated pages).
 
 mod ci;
+mod conformance;
 mod figures;
 mod format;
 mod generate;
@@ -43,6 +44,8 @@ enum Task {
     },
     /// Install what the tests need below target/, then run all of them.
     Test(test::TestArguments),
+    /// Run a standard's own cases and write docs/conformance.md.
+    Conformance(conformance::ConformanceArguments),
     /// Measure what an issue promises and print it as a table.
     Figures(figures::FiguresArguments),
     /// Rewrite the generated pages.
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Task::Fmt { check } => format::run(&workspace, check),
         Task::Ci { steps } => ci::run(&workspace, &steps),
         Task::Test(arguments) => test::run(&workspace, &arguments),
+        Task::Conformance(arguments) => conformance::run(&workspace, &arguments),
         Task::Figures(arguments) => figures::run(&workspace, &arguments),
         Task::Generate { check } => generate::run(&workspace, check),
         Task::Models => Ok(prepare::run(&workspace)),

@@ -1,6 +1,6 @@
 //! What the tests need beside the code: a Python environment, models, references, ONNX's operator cases.
 //!
-//! All of it goes below `target/` (`python`, `models`, `references`, `onnx-cases`), is kept between runs, and is only
+//! All of it goes below `target/` (`python`, `models`, `references`, `onnx-cases`, `onnx-suites`), is kept between runs, and is only
 //! made again when its recipe changed. What cannot be had is named, never a panic: the tests that need it are skipped.
 
 use std::{
@@ -38,7 +38,25 @@ pub(crate) fn all(workspace: &Workspace) -> Missing {
         if models.is_some() {
             step("references", &mut missing, || references(workspace, &python));
         }
-        step("ONNX operator cases", &mut missing, || onnx_cases(workspace, &python));
+        suites_and_cases(workspace, &python, &mut missing);
+    }
+    missing
+}
+
+fn suites_and_cases(workspace: &Workspace, python: &Path, missing: &mut Missing) {
+    step("ONNX operator cases", missing, || {
+        recipe(workspace, python, "onnx-cases", "tools/reference/onnx_cases.py")
+    });
+    step("ONNX model suites", missing, || {
+        recipe(workspace, python, "onnx-suites", "tools/reference/onnx_suites.py")
+    });
+}
+
+/// Prepares ONNX's own cases alone.
+pub(crate) fn cases(workspace: &Workspace) -> Missing {
+    let mut missing = Missing::default();
+    if let Some(python) = step("Python environment", &mut missing, || python(workspace)) {
+        suites_and_cases(workspace, &python, &mut missing);
     }
     missing
 }
@@ -135,18 +153,17 @@ fn references(workspace: &Workspace, python: &Path) -> Result<()> {
     require(make, &workspace.target("prepare-references.log"))
 }
 
-/// The node tests that the onnx package writes out, one folder each.
-fn onnx_cases(workspace: &Workspace, python: &Path) -> Result<()> {
-    let script = "tools/reference/onnx_cases.py";
+/// What a script makes of the onnx package, made again when the script or its packages changed.
+fn recipe(workspace: &Workspace, python: &Path, folder: &str, script: &str) -> Result<()> {
     let recipe = workspace.read("tools/requirements.txt")? + &workspace.read(script)?;
-    let stamp = workspace.target("onnx-cases/recipe");
+    let stamp = workspace.target(folder).join("recipe");
     if fs::read_to_string(&stamp).is_ok_and(|made| made == recipe) {
         return Ok(());
     }
     let mut make = workspace.command(python);
-    make.arg(script).arg(workspace.target("onnx-cases"));
-    require(make, &workspace.target("prepare-onnx-cases.log"))?;
-    fs::write(stamp, recipe).context("onnx-cases/recipe")
+    make.arg(script).arg(workspace.target(folder));
+    require(make, &workspace.target(&format!("prepare-{folder}.log")))?;
+    fs::write(&stamp, recipe).with_context(|| stamp.display().to_string())
 }
 
 fn require(command: Command, log: &Path) -> Result<()> {

@@ -82,8 +82,10 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         let (done, total) = (AtomicUsize::new(0), suite.index.cases.keys().filter(|n| wanted(n)).count());
         let heard = |one: &Ended| {
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            if let Verdict::Failed { why } = &one.verdict {
-                note(&format!("FAILED {}: {}", one.case, why.replace('\n', " ")));
+            match &one.verdict {
+                Verdict::Failed { why } => note(&format!("FAILED {}: {}", one.case, why.replace('\n', " "))),
+                Verdict::Rounded => note(&format!("only within rounding: {}", one.case)),
+                Verdict::Passed | Verdict::Refused { .. } => {}
             }
             if std::io::stderr().is_terminal() {
                 let _ = write!(std::io::stderr(), "\r{} {done} of {total} ", suite.name);
@@ -110,9 +112,12 @@ fn report(arguments: &Arguments, results: &[(Suite, Vec<Ended>)]) -> std::io::Re
                 })
             })
             .collect();
-        serde_json::to_writer_pretty(&mut out, &serde_json::json!({
-            "backend": arguments.backend, "suites": suites,
-        }))?;
+        serde_json::to_writer_pretty(
+            &mut out,
+            &serde_json::json!({
+                "backend": arguments.backend, "suites": suites,
+            }),
+        )?;
         return writeln!(out);
     }
     if let Some(((_, last), others)) = results.split_last() {

@@ -52,6 +52,8 @@ pub struct Case {
 pub enum Verdict {
     /// All outputs are those of the standard.
     Passed,
+    /// They are, within the rounding of the expected numbers, not within the case's own tolerances.
+    Rounded,
     /// Known before running not to be supported.
     Refused {
         /// The typed reasons, one for each node that is not supported.
@@ -98,7 +100,7 @@ impl Counts {
     /// Adds one.
     pub fn add(&mut self, verdict: &Verdict) {
         match verdict {
-            Verdict::Passed => self.passed += 1,
+            Verdict::Passed | Verdict::Rounded => self.passed += 1,
             Verdict::Failed { .. } => self.failed += 1,
             Verdict::Refused { .. } => self.refused += 1,
         }

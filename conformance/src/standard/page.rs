@@ -34,6 +34,22 @@ pub fn page(results: &[(Suite, Vec<Ended>)]) -> String {
         writeln!(page, "| {} | {total} | {passed} | {failed} | {refused} |", suite.name)
             .expect("a string takes all");
     }
+    let rounded: Vec<&str> = results
+        .iter()
+        .flat_map(|(_, ended)| ended)
+        .filter(|one| one.verdict == Verdict::Rounded)
+        .map(|one| one.case.as_str())
+        .collect();
+    if !rounded.is_empty() {
+        write!(
+            page,
+            "\nOf those that pass, {} do so within one unit in the last place of the output's largest number, the rounding \
+             of the expected numbers themselves, and not within the case's own tolerances: {}.\n",
+            rounded.len(),
+            rounded.join(", ")
+        )
+        .expect("a string takes all");
+    }
     page.push_str(
         "\n## By operator\n\nAn operator's cases are those whose model has it, in all suites. Versions are those of the \
          operator set from which on another form is read; a form holds until the next one.\n\n\
@@ -46,7 +62,13 @@ pub fn page(results: &[(Suite, Vec<Ended>)]) -> String {
         let reasons: BTreeSet<String> = row
             .refused
             .iter()
-            .map(|r| if r.operator == operator { r.reason.clone() } else { format!("{}: {}", r.operator, r.reason) })
+            .map(|r| {
+                if r.operator == operator {
+                    r.reason.clone()
+                } else {
+                    format!("{}: {}", r.operator, r.reason)
+                }
+            })
             .collect();
         if !reasons.is_empty() {
             let reasons: Vec<String> = reasons.into_iter().collect();
@@ -71,7 +93,7 @@ fn rows(results: &[(Suite, Vec<Ended>)]) -> BTreeMap<String, Row> {
                 let row = rows.entry(operator.clone()).or_default();
                 row.counts.add(&one.verdict);
                 match &one.verdict {
-                    Verdict::Passed => {}
+                    Verdict::Passed | Verdict::Rounded => {}
                     Verdict::Failed { .. } => row.failed.push(one.case.clone()),
                     Verdict::Refused { reasons } => row.refused.extend(reasons.iter().cloned()),
                 }
@@ -117,13 +139,15 @@ mod tests {
             folder: "x".into(),
             index: Index { onnx: "1".to_owned(), cases },
         };
-        let refused = Reason { operator: "Whiten".to_owned(), reason: "there is no such operator".to_owned() };
+        let refused =
+            Reason { operator: "Whiten".to_owned(), reason: "there is no such operator".to_owned() };
         let ended = [
             ("a", Verdict::Passed),
             ("b", Verdict::Refused { reasons: vec![refused] }),
             ("c", Verdict::Failed { why: "x".to_owned() }),
         ];
-        let ended = ended.into_iter().map(|(case, verdict)| Ended { case: case.to_owned(), verdict }).collect();
+        let ended =
+            ended.into_iter().map(|(case, verdict)| Ended { case: case.to_owned(), verdict }).collect();
         let page = page(&[(suite, ended)]);
         assert!(page.contains("| node | 3 | 1 | 1 | 1 |"), "{page}");
         assert!(page.contains("| 1 | 1: c | 1: Whiten: there is no such operator |"), "{page}");

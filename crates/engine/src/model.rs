@@ -61,6 +61,11 @@ impl Model {
         Self::import(bytes.into(), None)
     }
 
+    /// A model of a graph that was built in memory.
+    pub fn from_graph(graph: Graph) -> Self {
+        Self { graph: Arc::new(graph), metadata: Arc::default(), warnings: Arc::new([]) }
+    }
+
     fn import(bytes: Bytes, external: Option<&dyn ExternalData>) -> Result<Self, LoadError> {
         let options = onnx::ImportOptions { external, ..Default::default() };
         let imported = onnx::import(bytes, &options)?;

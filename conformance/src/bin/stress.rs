@@ -1,0 +1,119 @@
+//! Long checks with random work: what `cargo xtask figures standard` starts.
+//!
+//! Contract: one JSON object on standard output; progress on the error stream; 0 when all held, 1 when something did not,
+//! 2 when it could not be run.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use armet_conformance::stress::{graphs, sessions, sizes};
+use clap::{Parser, Subcommand};
+use serde_json::json;
+
+/// Check with random work.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Random graphs, with and without passes, on cpu and by meaning.
+    Graphs {
+        /// The first seed.
+        #[arg(long, default_value_t = 0)]
+        first: u64,
+        /// How many.
+        #[arg(long, default_value_t = 2000)]
+        count: u64,
+    },
+    /// Models at random sizes, one after the other in one session.
+    Sizes {
+        /// The folder of models.
+        models: PathBuf,
+        /// Only models with one of these texts in their id.
+        #[arg(long = "model", value_name = "TEXT")]
+        only: Vec<String>,
+        /// Sizes of each.
+        #[arg(long, default_value_t = 500)]
+        count: usize,
+        /// Small sizes of each that are also run by meaning.
+        #[arg(long, default_value_t = 10)]
+        by_meaning: usize,
+    },
+    /// Several sessions of one model at once.
+    Sessions {
+        /// The model's file: one input, a picture.
+        model: PathBuf,
+        /// The input's shape.
+        #[arg(long, value_delimiter = ',', default_value = "1,3,224,224")]
+        shape: Vec<usize>,
+        /// How many sessions.
+        #[arg(long, default_value_t = 4)]
+        sessions: usize,
+        /// Runs of each.
+        #[arg(long, default_value_t = 1000)]
+        runs: usize,
+    },
+}
+
+fn note(line: &str) {
+    // Words about the work are no reason to stop it.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn main() -> ExitCode {
+    let done = run(&Arguments::parse().what).and_then(|(well, answer)| {
+        writeln!(std::io::stdout(), "{answer:#}").map(|()| well).map_err(|e| e.to_string())
+    });
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            note(&format!("error: {error}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(what: &What) -> Result<(bool, serde_json::Value), String> {
+    match what {
+        What::Graphs { first, count } => {
+            // A panic is caught and reported with its graph; its own words would only be in the way.
+            std::panic::set_hook(Box::new(|_| {}));
+            let mut heard = |done: u64| {
+                if done.is_multiple_of(200) {
+                    note(&format!("{done} of {count} graphs"));
+                }
+            };
+            let faults = graphs::check(*first, *count, &mut heard)?;
+            for fault in &faults {
+                note(&format!("seed {}: {}\n{}", fault.seed, fault.what, fault.graph));
+            }
+            let list: Vec<_> =
+                faults.iter().map(|f| json!({ "seed": f.seed, "what": f.what, "graph": f.graph })).collect();
+            Ok((faults.is_empty(), json!({ "graphs": count, "faults": list })))
+        }
+        What::Sizes { models, only, count, by_meaning } => {
+            let (mut all, mut well) = (Vec::new(), true);
+            let wanted = |id: &str| only.is_empty() || only.iter().any(|text| id.contains(text.as_str()));
+            for one in sizes::MODELS.iter().filter(|one| wanted(one.model)) {
+                let file = models.join(one.model).with_extension("onnx");
+                let seen = sizes::check(one, &file, *count, *by_meaning).unwrap_or_else(|fault| {
+                    sizes::Seen { model: one.model.to_owned(), fault: Some(fault), ..sizes::Seen::default() }
+                });
+                note(&format!("{seen:?}"));
+                well &= seen.fault.is_none();
+                all.push(seen);
+            }
+            Ok((well, json!({ "models": all })))
+        }
+        What::Sessions { model, shape, sessions, runs } => {
+            let seen = sessions::check(model, shape, *sessions, *runs)?;
+            let well = seen.differ == 0 && seen.packed.0 == seen.packed.1;
+            Ok((well, serde_json::to_value(&seen).map_err(|e| e.to_string())?))
+        }
+    }
+}
