@@ -82,19 +82,28 @@ fn run(what: &What) -> Result<(bool, serde_json::Value), String> {
     match what {
         What::Graphs { first, count } => {
             // A panic is caught and reported with its graph; its own words would only be in the way.
-            std::panic::set_hook(Box::new(|_| {}));
+            std::panic::set_hook(Box::new(|panic| {
+                note(&format!("panic at {}", panic.location().map(ToString::to_string).unwrap_or_default()));
+            }));
             let mut heard = |done: u64| {
                 if done.is_multiple_of(200) {
                     note(&format!("{done} of {count} graphs"));
                 }
             };
-            let faults = graphs::check(*first, *count, &mut heard)?;
-            for fault in &faults {
+            let seen = graphs::check(*first, *count, &mut heard)?;
+            for fault in &seen.faults {
                 note(&format!("seed {}: {}\n{}", fault.seed, fault.what, fault.graph));
             }
-            let list: Vec<_> =
-                faults.iter().map(|f| json!({ "seed": f.seed, "what": f.what, "graph": f.graph })).collect();
-            Ok((faults.is_empty(), json!({ "graphs": count, "faults": list })))
+            let list: Vec<_> = seen
+                .faults
+                .iter()
+                .map(|f| json!({ "seed": f.seed, "what": f.what, "graph": f.graph }))
+                .collect();
+            let answer = json!({
+                "graphs": seen.graphs, "nodes": seen.nodes, "operators": seen.operators, "passes": seen.passes,
+                "faults": list,
+            });
+            Ok((seen.faults.is_empty(), answer))
         }
         What::Sizes { models, only, count, by_meaning } => {
             let (mut all, mut well) = (Vec::new(), true);

@@ -11,8 +11,8 @@
 use armet_graph::ops::numbers;
 use armet_graph::ops::window::AutoPad;
 use armet_graph::ops::{
-    BatchNormalization, Binary, BinaryKind, Concat, Conv, DequantizeLinear, LayerNormalization, MatMul,
-    QuantizeLinear, Reduce, ReduceKind, Reshape, Transpose, Unary, UnaryKind,
+    BatchNormalization, Binary, BinaryKind, Concat, Conv, DequantizeLinear, LayerNormalization, MatMul, Pad,
+    PadMode, QuantizeLinear, Reduce, ReduceKind, Reshape, Softmax, Transpose, Unary, UnaryKind,
 };
 use armet_graph::{Case, Context, Graph, Numbers, Op, OpKind, TensorType, Value, ValueId, ValueType};
 use armet_tensor::{ElementType, Tensor};
@@ -105,11 +105,17 @@ impl Builder {
     /// Adds a node where its operator takes these values; gives its results.
     fn node(&mut self, op: impl Into<Op>, inputs: &[Option<usize>], outputs: usize) -> Option<Vec<usize>> {
         let op = op.into();
-        let values: Vec<Option<&Value>> = inputs.iter().map(|i| i.map(|i| &self.known[i].value)).collect();
         let all_exact = inputs.iter().flatten().all(|&i| self.known[i].exact);
         if !all_exact && has_steps(&op) {
             return None;
         }
+        self.sure_node(op, inputs, outputs)
+    }
+
+    /// As [`Builder::node`], for uses that are known to be smooth.
+    fn sure_node(&mut self, op: Op, inputs: &[Option<usize>], outputs: usize) -> Option<Vec<usize>> {
+        let values: Vec<Option<&Value>> = inputs.iter().map(|i| i.map(|i| &self.known[i].value)).collect();
+        let all_exact = inputs.iter().flatten().all(|&i| self.known[i].exact);
         let context = Context { outputs, seed: 0 };
         let results = op.operator().evaluate(&values, &context).ok()?;
         if results.len() < outputs || !results.iter().all(is_tame) {
@@ -214,7 +220,7 @@ impl Builder {
     fn idiom(&mut self) -> Option<()> {
         let unary = |kind| Unary { kind };
         let binary = |kind| Binary { kind };
-        match self.random.int(0, 11) {
+        match self.random.int(0, 13) {
             0..=2 => {
                 let x = self.float(Some(4))?;
                 let channels = self.shape(x)[1];
@@ -262,7 +268,12 @@ impl Builder {
                 let w = self.weights(&[k, n]);
                 let plain = MatMul { transpose_a: false, transpose_b: false, alpha: 1.0, activation: None };
                 let y = self.one(plain, &[x, w])?;
-                let bias = self.weights(&[n]);
+                let bias = if self.random.int(0, 2) == 0 {
+                    let bias = self.quarters(&[n]);
+                    self.add_input(bias)
+                } else {
+                    self.weights(&[n])
+                };
                 self.one(binary(BinaryKind::Add), &[bias, y])?;
             }
             5 => {
@@ -315,7 +326,7 @@ impl Builder {
                     let variance = self.one(mean, &[square, axes])?;
                     let epsilon = self.number(1e-2);
                     let sum = self.one(binary(BinaryKind::Add), &[variance, epsilon])?;
-                    let root = self.one(unary(UnaryKind::Sqrt), &[sum])?;
+                    let root = *self.sure_node(unary(UnaryKind::Sqrt).into(), &[Some(sum)], 1)?.first()?;
                     let unit = self.one(binary(BinaryKind::Div), &[moved, root])?;
                     let scaled = self.one(binary(BinaryKind::Mul), &[unit, scale])?;
                     self.one(binary(BinaryKind::Add), &[scaled, bias])?;
@@ -324,6 +335,9 @@ impl Builder {
             9 => {
                 let x = self.float(None)?;
                 let rank = self.shape(x).len() as i64;
+                if rank == 0 {
+                    return None;
+                }
                 let axis = self.random.int(0, rank - 1);
                 let other = self.float(Some(rank as usize))?;
                 self.one(Concat { axis }, &[x, other, x])?;
@@ -333,6 +347,37 @@ impl Builder {
                 let y = self.float(None)?;
                 let kind = self.pick(&[BinaryKind::Add, BinaryKind::Sub, BinaryKind::Mul, BinaryKind::Max]);
                 self.one(binary(kind), &[x, y])?;
+            }
+            11 => {
+                let x = self.float(Some(4))?;
+                let ends = [0, 0, 1, 2, 0, 0, 0, 1];
+                let pads = self.add_constant(Tensor::vector(&ends));
+                let padded = self.one(Pad { mode: PadMode::Constant }, &[x, pads])?;
+                let channels = self.shape(x)[1];
+                let w = self.weights(&[3, channels, 3, 3]);
+                let conv = Conv {
+                    strides: vec![1; 2],
+                    dilations: vec![1; 2],
+                    pads: vec![0; 4],
+                    auto_pad: AutoPad::NotSet,
+                    group: 1,
+                    activation: None,
+                };
+                self.one(conv, &[padded, w])?;
+            }
+            12 => {
+                // What heads of attention are made of.
+                let x = self.float(None)?;
+                let rank = self.shape(x).len();
+                let mut perm: Vec<usize> = (0..rank).collect();
+                perm.swap(rank.checked_sub(2)?, rank - 1);
+                let keys = self.one(Transpose { perm }, &[x])?;
+                let plain = MatMul { transpose_a: false, transpose_b: false, alpha: 1.0, activation: None };
+                let scores = self.one(plain.clone(), &[x, keys])?;
+                let root = self.number(4.0);
+                let scaled = self.one(binary(BinaryKind::Div), &[scores, root])?;
+                let shares = self.one(Softmax { axis: -1, log: false, flatten: false }, &[scaled])?;
+                self.one(plain, &[shares, x])?;
             }
             _ => {
                 let x = self.float(Some(4))?;

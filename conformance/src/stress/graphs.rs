@@ -1,15 +1,33 @@
 //! Random graphs: by meaning, without passes, with passes by meaning, and as users run them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use armet::{CompileSettings, Engine, Model, PASSES, ValueRef, graph_text};
 use armet_graph::{Graph, Value, evaluate_graph};
+use armet_tensor::{ElementType, Tensor};
 
 use super::gap;
 use super::generate::{Sample, generate};
 
-/// Floats may differ by this share of the largest number: sums are taken in other orders.
-const TOLERANCE: f64 = 1e-3;
+/// Floats may differ by this share of the largest number: sums are taken in other orders, and a difference grows on its way.
+fn tolerance(sample: &Sample) -> f64 {
+    let constants = sample.graph.values().iter().filter_map(|value| value.constant.as_ref());
+    let elements = constants.chain(sample.inputs.iter().filter_map(Value::tensor)).map(Tensor::element);
+    let of = |element| match element {
+        ElementType::F16 => 1e-2,
+        ElementType::F32 | ElementType::F64 => 1e-3,
+        // Brain floats, and floats of 8 bits and less.
+        element if element.is_float() => 1e-1,
+        _ => 1e-3,
+    };
+    elements.map(of).fold(1e-3, f64::max)
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> &str {
+    let words = panic.downcast_ref::<String>().map(String::as_str);
+    words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
+}
 
 /// A graph whose results differ.
 #[derive(Debug, Clone)]
@@ -43,10 +61,8 @@ impl Ways {
     /// What is wrong with a sample, if anything.
     fn fault(&self, sample: &Sample) -> Option<String> {
         let guarded = |f: &dyn Fn() -> Result<Vec<Value>, String>| {
-            catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
-                let words = panic.downcast_ref::<String>().cloned();
-                Err(format!("panic: {}", words.unwrap_or_else(|| "no words".to_owned())))
-            })
+            catch_unwind(AssertUnwindSafe(f))
+                .unwrap_or_else(|panic| Err(format!("panic: {}", words(panic.as_ref()))))
         };
         let wanted = guarded(&|| evaluate_graph(&sample.graph, &sample.inputs, 0).map_err(|e| e.to_string()));
         let wanted = match wanted {
@@ -64,7 +80,7 @@ impl Ways {
                 Ok(found) => {
                     for (index, (wanted, found)) in wanted.iter().zip(&found).enumerate() {
                         let gap = gap(wanted, found);
-                        if gap.is_nan() || gap > TOLERANCE {
+                        if gap.is_nan() || gap > tolerance(sample) {
                             return Some(format!(
                                 "{name}: output {index} is off by {gap:.1e} of its largest"
                             ));
@@ -83,7 +99,8 @@ impl Ways {
             let disabled = [(*name).to_owned()];
             let run = AssertUnwindSafe(|| run(&self.cpu, sample, &disabled));
             catch_unwind(run).is_ok_and(|found| {
-                found.is_ok_and(|found| wanted.iter().zip(&found).all(|(a, b)| gap(a, b) <= TOLERANCE))
+                found
+                    .is_ok_and(|found| wanted.iter().zip(&found).all(|(a, b)| gap(a, b) <= tolerance(sample)))
             })
         })
     }
@@ -103,23 +120,61 @@ fn run(engine: &Engine, sample: &Sample, disabled: &[String]) -> Result<Vec<Valu
         .collect()
 }
 
+/// What was made and seen.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// Graphs.
+    pub graphs: u64,
+    /// Their nodes.
+    pub nodes: usize,
+    /// How many graphs have an operator.
+    pub operators: BTreeMap<&'static str, usize>,
+    /// How often each pass rewrote something.
+    pub passes: BTreeMap<&'static str, usize>,
+    /// What is wrong.
+    pub faults: Vec<Fault>,
+}
+
+impl Seen {
+    fn count(&mut self, ways: &Ways, sample: &Sample) {
+        self.graphs += 1;
+        self.nodes += sample.graph.node_count();
+        let operators: BTreeSet<_> = sample.graph.nodes().map(|(_, node)| node.op.kind().name()).collect();
+        operators.into_iter().for_each(|name| *self.operators.entry(name).or_default() += 1);
+        let model = Model::from_graph(sample.graph.clone());
+        if let Ok(compiled) = ways.cpu.compile(&model, &CompileSettings::default()) {
+            for pass in compiled.passes() {
+                *self.passes.entry(pass.name).or_default() += pass.rewrites;
+            }
+        }
+    }
+}
+
 /// Checks `count` graphs from seed `first` on; `heard` is told how far it is.
 ///
 /// # Errors
 /// When no engine can be made.
-pub fn check(first: u64, count: u64, heard: &mut dyn FnMut(u64)) -> Result<Vec<Fault>, String> {
+pub fn check(first: u64, count: u64, heard: &mut dyn FnMut(u64)) -> Result<Seen, String> {
     let ways = Ways::new()?;
-    let mut faults = Vec::new();
+    let mut seen = Seen::default();
     for seed in first..first + count {
-        let sample = generate(seed);
+        heard(seed - first + 1);
+        let sample = match catch_unwind(|| generate(seed)) {
+            Ok(sample) => sample,
+            Err(panic) => {
+                let what = format!("an operator panics by meaning: {}", words(panic.as_ref()));
+                seen.faults.push(Fault { seed, what, graph: String::new() });
+                continue;
+            }
+        };
+        seen.count(&ways, &sample);
         if let Some(what) = ways.fault(&sample) {
             let (small, what) = shrink(&ways, &sample, what);
             let pass = ways.culprit(&small).map(|pass| format!(" (not without {pass})")).unwrap_or_default();
-            faults.push(Fault { seed, what: format!("{what}{pass}"), graph: graph_text(&small.graph) });
+            seen.faults.push(Fault { seed, what: format!("{what}{pass}"), graph: graph_text(&small.graph) });
         }
-        heard(seed - first + 1);
     }
-    Ok(faults)
+    Ok(seen)
 }
 
 /// The first value in order whose own part of the graph shows a fault.

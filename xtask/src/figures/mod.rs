@@ -7,6 +7,7 @@ mod agreement;
 mod first_answers;
 mod npy;
 mod operator;
+mod standard;
 
 use std::{fs, path::PathBuf, time::Instant};
 
@@ -52,6 +53,7 @@ pub(crate) struct FiguresArguments {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Set {
     FirstAnswers,
+    Standard,
 }
 
 /// One promise.
@@ -93,6 +95,7 @@ impl Bench<'_> {
 pub(crate) fn run(workspace: &Workspace, arguments: &FiguresArguments) -> Result<bool> {
     let (name, rows) = match arguments.set {
         Set::FirstAnswers => ("first-answers", first_answers::ROWS),
+        Set::Standard => ("standard", standard::ROWS),
     };
     if let Some(unknown) = arguments.rows.iter().find(|id| !rows.iter().any(|row| row.id == **id)) {
         let known: Vec<_> = rows.iter().map(|row| row.id).collect();

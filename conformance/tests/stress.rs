@@ -1,0 +1,37 @@
+//! A share of the long checks, small enough for every submission. `cargo xtask figures standard` runs them in full.
+
+use armet_conformance::resources::{Resource, model, skip};
+use armet_conformance::stress::{graphs, sessions, sizes};
+
+#[test]
+fn random_graphs_give_the_same_with_and_without_passes() {
+    let seen = graphs::check(100_000, 600, &mut |_| {}).expect("engines can be made");
+    let told: Vec<String> =
+        seen.faults.iter().map(|f| format!("seed {}: {}\n{}", f.seed, f.what, f.graph)).collect();
+    assert!(told.is_empty(), "{} faults\n{}", told.len(), told.join("\n"));
+    assert!(seen.nodes > 3000 && seen.operators.len() > 50, "{} nodes, {:?}", seen.nodes, seen.operators);
+}
+
+#[test]
+fn sizes_that_change_leave_nothing_behind() {
+    let Some(folder) = Resource::Models.find() else {
+        skip("sizes_that_change_leave_nothing_behind", "target/models");
+        return;
+    };
+    for one in sizes::MODELS.iter().filter(|one| ["mtcnn_pnet", "silero_vad_seq"].contains(&one.model)) {
+        let file = folder.join(one.model).with_extension("onnx");
+        let seen = sizes::check(one, &file, 12, 2).expect("the model runs");
+        assert_eq!((seen.fault.clone(), seen.differ_from_fresh), (None, 0), "{seen:?}");
+        assert!(seen.largest_gap < 1e-4, "{seen:?}");
+    }
+}
+
+#[test]
+fn sessions_at_once_give_what_one_gives() {
+    let Some(file) = model("mtcnn_rnet") else {
+        skip("sessions_at_once_give_what_one_gives", "target/models");
+        return;
+    };
+    let seen = sessions::check(&file, &[1, 24, 24, 3], 4, 50).expect("the model runs");
+    assert_eq!((seen.differ, seen.packed.0), (0, seen.packed.1), "{seen:?}");
+}
