@@ -72,6 +72,8 @@ pub struct Seen {
     pub largest_gap: f64,
     /// Bytes resident right after the largest size, and at the end.
     pub resident: (usize, usize),
+    /// Weight tensors packed after the first size, and at the end.
+    pub packed: (usize, usize),
     /// What went wrong first.
     pub fault: Option<String>,
 }
@@ -100,11 +102,15 @@ pub fn check(sizes: &Sizes, file: &Path, count: usize, by_meaning: usize) -> Res
         for (index, chosen) in chosen.iter().enumerate() {
             let feed = feed(&specs, chosen, index as u64);
             hashes.push(hash(&results(&mut session, &feed).map_err(|e| told(chosen, &e))?));
+            if index == 0 {
+                seen.packed.0 = compiled.packed_weights();
+            }
             if index == largest {
                 seen.resident.0 = resident_bytes()?;
             }
         }
         seen.resident.1 = resident_bytes()?;
+        seen.packed.1 = compiled.packed_weights();
     }
     for (index, chosen) in chosen.iter().enumerate() {
         let feed = feed(&specs, chosen, index as u64);
@@ -157,6 +163,7 @@ fn feed(specs: &[ValueSpec], chosen: &Chosen, seed: u64) -> Vec<(String, Value)>
         let tensor = match (spec.element(), spec.name.as_str()) {
             // Numbers that say how long or fast the others are.
             (Some(ElementType::I64), "length" | "input_lengths") => filled(&shape, longest as i64),
+            (Some(ElementType::I64), "token_type_ids") => random.ints::<i64>(shape, 0, 1),
             (Some(ElementType::I64), "attention_mask") => filled(&shape, 1),
             (Some(ElementType::I64), _) => random.ints::<i64>(shape, 0, 99),
             (Some(ElementType::I32), _) => random.ints::<i32>(shape, 0, 255),
