@@ -12,6 +12,9 @@ type Key = ((usize, usize), String);
 type Entry = (Tensor, Arc<dyn Any + Send + Sync>);
 
 /// A cache of what backends made of constant tensors.
+///
+/// A pack lives as long as a plan uses it or its tensor is there outside of this cache: tensors that were folded for one
+/// shape only are gone with the plan for that shape, and so are their packs.
 #[derive(Default)]
 pub struct PackCache {
     entries: Mutex<HashMap<Key, Entry>>,
@@ -41,8 +44,10 @@ impl PackCache {
             return Err(CompileError::OutOfMemory { what: "packed weights".to_owned(), bytes });
         }
         let pack = Arc::new(make()?);
+        let mut entries = self.lock();
+        entries.retain(|_, (tensor, pack)| tensor.is_shared() || Arc::strong_count(pack) > 1);
         // The tensor is kept so that its address stays its own.
-        self.lock().insert(key, (tensor.clone(), Arc::clone(&pack) as Arc<dyn Any + Send + Sync>));
+        entries.insert(key, (tensor.clone(), Arc::clone(&pack) as Arc<dyn Any + Send + Sync>));
         Ok(pack)
     }
 
@@ -85,6 +90,22 @@ mod tests {
             assert_eq!(*pack.unwrap(), if form == "a" { 1 } else { 2 });
         }
         assert_eq!(cache.len(), 2);
+    }
+
+    #[test]
+    fn packs_of_tensors_that_are_gone_go_too() {
+        let cache = PackCache::default();
+        let make = |cache: &PackCache, tensor: &Tensor| cache.get::<u8>(tensor, "x", || Ok(1)).unwrap();
+        let kept = Tensor::vector(&[1.0f32]);
+        drop(make(&cache, &kept));
+        let used = make(&cache, &Tensor::vector(&[2.0f32]));
+        drop(make(&cache, &Tensor::vector(&[3.0f32])));
+        assert_eq!(cache.len(), 3);
+        drop(make(&cache, &Tensor::vector(&[4.0f32])));
+        assert_eq!(cache.len(), 3, "the third tensor is gone, and so is its pack");
+        drop(used);
+        drop(make(&cache, &Tensor::vector(&[5.0f32])));
+        assert_eq!(cache.len(), 2, "the first and the last are left");
     }
 
     #[test]

@@ -274,6 +274,15 @@ impl Tensor {
         })
     }
 
+    /// Whether something else holds its bytes too: a clone, or for bytes of somebody else any other part of them.
+    pub fn is_shared(&self) -> bool {
+        match &self.data {
+            Data::Aligned(bytes) => Arc::strong_count(bytes) > 1,
+            Data::Shared(bytes) => !bytes.is_unique(),
+            Data::Text(text) => Arc::strong_count(text) > 1,
+        }
+    }
+
     /// An address that is equal for tensors that share their bytes, and the byte count: a key for caches of packed
     /// weights. Valid while a clone of the tensor is kept alive.
     pub fn identity(&self) -> (usize, usize) {
