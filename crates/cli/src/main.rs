@@ -8,7 +8,7 @@ mod options;
 mod output;
 mod picture;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -62,8 +62,10 @@ fn main() -> ExitCode {
             models::run(&arguments, &mut out, &mut err, is_terminal).map_err(Into::into)
         }
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Arguments::command(), "armet", &mut std::io::stdout());
-            Ok(0)
+            // Written at once, so that a closed pipe is an error like any other and no panic.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "armet", &mut script);
+            std::io::stdout().write_all(&script).map(|()| 0).map_err(Into::into)
         }
     };
     match done {

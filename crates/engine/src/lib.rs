@@ -51,6 +51,7 @@ pub use armet_graph::dot::to_dot as graph_dot;
 pub use armet_graph::passes::{ALL as PASSES, PassReport};
 pub use armet_graph::text::to_text as graph_text;
 pub use armet_graph::{Cost, Dim, Graph, TensorType, Value, ValueType};
+pub use armet_importers::read_file;
 pub use armet_kernels::isa::{Isa, Isas};
 pub use armet_runtime::{
     BackendId, DeviceInfo, MemoryReport, NoProbe, Placement, Probe, REFERENCE, RUNTIME, Refusal, RunError,

@@ -5,11 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use armet_graph::{Dim, Graph, ValueType};
-use armet_importers::{Directory, ExternalData, onnx};
+use armet_importers::{Directory, ExternalData, onnx, read_file};
 use armet_tensor::ElementType;
 use bytes::Bytes;
 
 use crate::LoadError;
+
+/// A model's own file is at most this long: a protocol buffer ends at 2 GiB.
+const LARGEST_FILE: u64 = 1 << 31;
 
 /// An input or output, as the model declares it.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,5 +114,5 @@ impl Model {
 }
 
 fn read(path: &Path) -> Result<Bytes, LoadError> {
-    std::fs::read(path).map(Bytes::from).map_err(|source| LoadError::Read { path: path.to_owned(), source })
+    read_file(path, LARGEST_FILE).map_err(|source| LoadError::Read { path: path.to_owned(), source })
 }

@@ -6,8 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod external;
+mod file;
 mod limits;
 pub mod onnx;
 
 pub use external::{Directory, ExternalData, ExternalError};
+pub use file::read_file;
 pub use limits::Limits;

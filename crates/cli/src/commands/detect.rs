@@ -14,6 +14,9 @@ use super::network::Network;
 use crate::output::{self, Terminal};
 use crate::picture;
 
+/// A list of labels is at most this long.
+const LONGEST_LABELS: u64 = 1 << 24;
+
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The picture (PNG or JPEG).
@@ -66,14 +69,25 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
     let found = head.decode(&outputs, &prepared.placement, &thresholds)?;
     let labels = match &arguments.labels {
         Some(path) => {
-            let text =
-                std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-            Some(Labels::from_lines(&text))
+            let bytes = armet::read_file(path, LONGEST_LABELS)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            Some(Labels::from_lines(&String::from_utf8_lossy(&bytes)))
         }
         None => Labels::from_metadata(|key| network.model().metadata().get(key).map(String::as_str)),
     };
     let name =
         |class: usize| labels.as_ref().map_or_else(|| class.to_string(), |l| l.name(class).into_owned());
+    // Before anything is printed: a reader who leaves early still gets the picture.
+    if let Some(path) = &arguments.output {
+        let mut canvas = Canvas::new(&mut picture);
+        for d in &found {
+            let colour = draw::colour(d.class);
+            canvas.rectangle(d.left, d.top, d.right, d.bottom, colour);
+            canvas.label([d.left, d.top], &format!("{} {:.2}", name(d.class), d.score), colour);
+        }
+        picture.save_png(path).with_context(|| format!("cannot write {}", path.display()))?;
+        terminal.note(format_args!("wrote {}", path.display()));
+    }
     if arguments.json {
         let boxes: Vec<_> = found
             .iter()
@@ -96,16 +110,6 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
             .collect();
         terminal
             .line(output::table(&["label", "score", "left", "top", "right", "bottom"], &rows).trim_end())?;
-    }
-    if let Some(path) = &arguments.output {
-        let mut canvas = Canvas::new(&mut picture);
-        for d in &found {
-            let colour = draw::colour(d.class);
-            canvas.rectangle(d.left, d.top, d.right, d.bottom, colour);
-            canvas.label([d.left, d.top], &format!("{} {:.2}", name(d.class), d.score), colour);
-        }
-        picture.save_png(path).with_context(|| format!("cannot write {}", path.display()))?;
-        terminal.note(format_args!("wrote {}", path.display()));
     }
     terminal.note(network.summary());
     Ok(u8::from(found.is_empty()))

@@ -124,6 +124,9 @@ fn value(
     }
 }
 
+/// An array's file is at most this long.
+const LARGEST_INPUT: u64 = 1 << 33;
+
 fn read(
     path: &Path,
     input: &ValueSpec,
@@ -135,7 +138,8 @@ fn read(
         let picture = picture::open(path)?;
         return Ok(pictures.prepare(&picture, input, terminal)?.0);
     }
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes =
+        armet::read_file(path, LARGEST_INPUT).with_context(|| format!("cannot read {}", path.display()))?;
     npy::read(&bytes).with_context(|| format!("cannot read {}", path.display()))
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod inspect;
 pub(crate) mod ocr;
 pub(crate) mod run;
 
+mod files;
 mod inputs;
 mod network;
 mod report;

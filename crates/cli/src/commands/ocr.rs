@@ -66,18 +66,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         outputs.into_iter().next().context("the network has no outputs")
     })?;
     let networks = [&detector, &classifier, &recogniser];
-    if arguments.json {
-        let lines: Vec<_> = lines
-            .iter()
-            .map(|line| json!({"text": line.text, "score": line.confidence, "box": line.corners}))
-            .collect();
-        let steps: Vec<_> = networks.iter().map(|n| n.json()).collect();
-        terminal.json(&json!({"image": arguments.image, "lines": lines, "networks": steps}))?;
-    } else {
-        for line in &lines {
-            terminal.line(&line.text)?;
-        }
-    }
+    // Before anything is printed: a reader who leaves early still gets the picture.
     if let Some(path) = &arguments.output {
         let mut canvas = Canvas::new(&mut page);
         for (index, line) in lines.iter().enumerate() {
@@ -89,6 +78,18 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         }
         page.save_png(path).with_context(|| format!("cannot write {}", path.display()))?;
         terminal.note(format_args!("wrote {}", path.display()));
+    }
+    if arguments.json {
+        let lines: Vec<_> = lines
+            .iter()
+            .map(|line| json!({"text": line.text, "score": line.confidence, "box": line.corners}))
+            .collect();
+        let steps: Vec<_> = networks.iter().map(|n| n.json()).collect();
+        terminal.json(&json!({"image": arguments.image, "lines": lines, "networks": steps}))?;
+    } else {
+        for line in &lines {
+            terminal.line(&line.text)?;
+        }
     }
     for network in networks {
         terminal.note(network.summary());

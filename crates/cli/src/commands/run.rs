@@ -9,6 +9,7 @@ use armet::{ElementType, NoProbe, Probe, StepReport, StepResult, Tensor, Value a
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::files::Files;
 use super::inputs::{self, Given};
 use super::report;
 use crate::options::ModelOptions;
@@ -70,9 +71,9 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         dump.finish(terminal)?;
     }
     let stages = session.stages();
+    let mut files = arguments.output.as_deref().map(Files::new);
     if arguments.model.json {
-        let folder = arguments.output.as_deref();
-        let outputs = results.iter().map(|(name, value)| as_json(folder, name, value));
+        let outputs = results.iter().map(|(name, value)| as_json(files.as_mut(), name, value));
         let outputs: Vec<Value> = outputs.collect::<anyhow::Result<_>>()?;
         terminal.json(&json!({
             "model": arguments.model.model,
@@ -86,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         return Ok(0);
     }
     for (name, value) in &results {
-        show(terminal, arguments.output.as_deref(), name, value)?;
+        show(terminal, files.as_mut(), name, value)?;
     }
     terminal.note(report::summary(&stages));
     terminal.note(format_args!(
@@ -103,56 +104,49 @@ pub(crate) fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// Characters that cannot be in a file name become `_`.
-pub(crate) fn file_name(name: &str) -> String {
-    let clean: String =
-        name.chars().map(|c| if matches!(c, '/' | ':' | '\\' | '\0') { '_' } else { c }).collect();
-    format!("{clean}.npy")
-}
-
-pub(crate) fn save(folder: &Path, name: &str, tensor: &Tensor) -> anyhow::Result<PathBuf> {
-    let path = folder.join(file_name(name));
-    let bytes = npy::write(tensor).with_context(|| format!("cannot save output {name}"))?;
-    std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(path)
-}
-
 /// Shows a result, and saves it where there is a folder for it.
-fn show(terminal: &mut Terminal, folder: Option<&Path>, name: &str, value: &Output) -> anyhow::Result<()> {
+fn show(
+    terminal: &mut Terminal,
+    mut files: Option<&mut Files<'_>>,
+    name: &str,
+    value: &Output,
+) -> anyhow::Result<()> {
     match value {
         Output::Tensor(tensor) => {
-            terminal.line(describe(name, tensor))?;
-            if let Some(folder) = folder {
-                let file = save(folder, name, tensor)?;
+            // Saved before it is shown: a reader who leaves early still gets the files.
+            if let Some(files) = files {
+                let file = files.save(name, tensor)?;
                 terminal.note(format_args!("saved {}", file.display()));
             }
+            terminal.line(describe(name, tensor))?;
         }
         Output::Sequence(items) => {
             terminal.line(format_args!("{name}: sequence of {}", items.len()))?;
             for (index, item) in items.iter().enumerate() {
-                show(terminal, folder, &format!("{name}.{index}"), item)?;
+                show(terminal, files.as_deref_mut(), &format!("{name}.{index}"), item)?;
             }
         }
-        Output::Optional(Some(inner)) => show(terminal, folder, name, inner)?,
+        Output::Optional(Some(inner)) => show(terminal, files, name, inner)?,
         Output::Optional(None) => terminal.line(format_args!("{name}: none"))?,
     }
     Ok(())
 }
 
 /// As [`show`], as an object.
-fn as_json(folder: Option<&Path>, name: &str, value: &Output) -> anyhow::Result<Value> {
+fn as_json(mut files: Option<&mut Files<'_>>, name: &str, value: &Output) -> anyhow::Result<Value> {
     Ok(match value {
         Output::Tensor(tensor) => {
-            let file = folder.map(|folder| save(folder, name, tensor)).transpose()?;
+            let file = files.map(|files| files.save(name, tensor)).transpose()?;
             json!({"name": name, "type": tensor.element().name(), "shape": tensor.shape().to_vec(),
                 "summary": summary(tensor), "file": file})
         }
         Output::Sequence(items) => {
             let items = items.iter().enumerate();
-            let items = items.map(|(index, item)| as_json(folder, &format!("{name}.{index}"), item));
+            let items =
+                items.map(|(index, item)| as_json(files.as_deref_mut(), &format!("{name}.{index}"), item));
             json!({"name": name, "type": "sequence", "items": items.collect::<anyhow::Result<Vec<_>>>()?})
         }
-        Output::Optional(Some(inner)) => as_json(folder, name, inner)?,
+        Output::Optional(Some(inner)) => as_json(files, name, inner)?,
         Output::Optional(None) => json!({"name": name, "type": "none"}),
     })
 }
@@ -224,7 +218,7 @@ fn describe(name: &str, tensor: &Tensor) -> String {
 
 /// Saves every result of every step.
 struct Dump<'a> {
-    folder: &'a Path,
+    files: Files<'a>,
     seen: HashMap<String, usize>,
     skipped: Vec<String>,
     failure: Option<anyhow::Error>,
@@ -232,7 +226,7 @@ struct Dump<'a> {
 
 impl<'a> Dump<'a> {
     fn new(folder: &'a Path) -> Self {
-        Self { folder, seen: HashMap::new(), skipped: Vec::new(), failure: None }
+        Self { files: Files::new(folder), seen: HashMap::new(), skipped: Vec::new(), failure: None }
     }
 
     fn finish(self, terminal: &mut Terminal) -> anyhow::Result<()> {
@@ -240,7 +234,7 @@ impl<'a> Dump<'a> {
             return Err(failure);
         }
         let saved: usize = self.seen.values().sum();
-        terminal.note(format_args!("saved {saved} values in {}", self.folder.display()));
+        terminal.note(format_args!("saved {saved} values in {}", self.files.folder().display()));
         if !self.skipped.is_empty() {
             terminal.note(format_args!("not saved, no type of NumPy: {}", self.skipped.join(", ")));
         }
@@ -264,7 +258,7 @@ impl Probe for Dump<'_> {
             let name = if *count > 1 { format!("{}.{count}", result.name) } else { result.name.to_owned() };
             match result.to_tensor().filter(|t| npy::write(t).is_ok()) {
                 Some(tensor) => {
-                    if let Err(error) = save(self.folder, &name, &tensor) {
+                    if let Err(error) = self.files.save(&name, &tensor) {
                         self.failure = Some(error);
                     }
                 }
