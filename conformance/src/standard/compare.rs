@@ -109,7 +109,7 @@ fn difference(case: &Case, wanted: &Tensor, found: &Tensor, share: f64) -> Resul
     let near = |(wanted, found): (&f64, &f64)| {
         wanted == found
             || (wanted.is_nan() && found.is_nan())
-            || (wanted - found).abs() <= atol + rtol * wanted.abs()
+            || (wanted.is_finite() && (wanted - found).abs() <= atol + rtol * wanted.abs())
     };
     let at = wanted.iter().zip(&found).position(|pair| !near(pair));
     Ok(at.map(|at| format!("element {at} is {}, not {}", found[at], wanted[at])))

@@ -7,6 +7,7 @@ use crate::{Dim, InferError};
 
 /// Axes of queries, keys or values.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_field_names, reason = "an axis of heads has no other name")]
 pub(crate) struct Heads<D> {
     pub(crate) batch: D,
     pub(crate) heads: D,

@@ -105,7 +105,7 @@ fn causal_conv(n: &mut NodeReader<'_, '_>) -> Read {
     let (x, weight) = (n.input(0)?, n.input(1)?);
     let (bias, past) = (n.optional(2)?, n.optional(3)?);
     let dims = n.type_of(weight).and_then(|ty| ty.shape());
-    let Some(&[channels, 1, kernel]) = dims.as_deref().map(|dims| &dims[..]) else {
+    let Some(&[channels, 1, kernel]) = dims.as_deref() else {
         return Err(Reason::Input { index: 1, what: "must have a known shape of three axes" }.into());
     };
     let Some(kept) = kernel.checked_sub(1) else {
