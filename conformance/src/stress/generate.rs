@@ -8,7 +8,6 @@
 //! value is marked so; operators with steps (rounding, comparing, sorting, quantizing) are only put behind exact values, since
 //! behind others a last bit may decide.
 
-use armet_graph::ops::numbers;
 use armet_graph::ops::window::AutoPad;
 use armet_graph::ops::{
     BatchNormalization, Binary, BinaryKind, Concat, Conv, DequantizeLinear, LayerNormalization, MatMul, Pad,
@@ -17,10 +16,7 @@ use armet_graph::ops::{
 use armet_graph::{Case, Context, Graph, Numbers, Op, OpKind, TensorType, Value, ValueId, ValueType};
 use armet_tensor::{ElementType, Tensor};
 
-/// Elements of a value at most: by scalar meaning they are walked one by one.
-const MOST_ELEMENTS: usize = 2000;
-/// Numbers beyond this make later differences meaningless.
-const LARGEST: f64 = 500.0;
+use super::exact::{MOST_ELEMENTS, has_steps, is_exact, is_tame, keeps_exact};
 
 /// A graph, and inputs for it.
 #[derive(Debug, Clone)]
@@ -467,160 +463,5 @@ impl Builder {
                 *dim = armet_graph::Dim::symbol(&format!("n{length}"));
             }
         }
-    }
-}
-
-/// Whether numbers are few, finite and small.
-fn is_tame(value: &Value) -> bool {
-    match value {
-        Value::Tensor(tensor) => {
-            tensor.len() <= MOST_ELEMENTS
-                && (!tensor.element().is_float()
-                    || numbers::to_f64(tensor).is_ok_and(|v| v.iter().all(|v| v.abs() <= LARGEST)))
-        }
-        Value::Sequence(items) => items.iter().all(is_tame),
-        Value::Optional(inner) => inner.as_deref().is_none_or(is_tame),
-    }
-}
-
-/// Whether sums and products of these numbers lose nothing in single precision.
-fn is_exact(value: &Value) -> bool {
-    match value {
-        Value::Tensor(tensor) if tensor.element() == ElementType::F32 => numbers::to_f64(tensor)
-            .is_ok_and(|v| v.iter().all(|v| (v * 256.0).fract() == 0.0 && v.abs() <= LARGEST)),
-        Value::Tensor(tensor) => !tensor.element().is_float(),
-        Value::Sequence(items) => items.iter().all(is_exact),
-        Value::Optional(inner) => inner.as_deref().is_none_or(is_exact),
-    }
-}
-
-/// Whether an operator's result is exact where its inputs are and the result is representable.
-fn keeps_exact(op: &Op) -> bool {
-    match op {
-        Op::Binary(op) => matches!(
-            op.kind,
-            BinaryKind::Add
-                | BinaryKind::Sub
-                | BinaryKind::Mul
-                | BinaryKind::Min
-                | BinaryKind::Max
-                | BinaryKind::Equal
-                | BinaryKind::Less
-                | BinaryKind::Greater
-                | BinaryKind::LessOrEqual
-                | BinaryKind::GreaterOrEqual
-                | BinaryKind::And
-                | BinaryKind::Or
-                | BinaryKind::Xor
-        ),
-        Op::Unary(op) => matches!(
-            op.kind,
-            UnaryKind::Abs
-                | UnaryKind::Neg
-                | UnaryKind::Floor
-                | UnaryKind::Ceil
-                | UnaryKind::Round
-                | UnaryKind::Sign
-                | UnaryKind::Relu
-                | UnaryKind::Not
-        ),
-        Op::Reduce(op) => matches!(op.kind, ReduceKind::Sum | ReduceKind::Max | ReduceKind::Min),
-        Op::Clip(_)
-        | Op::Where(_)
-        | Op::Cast(_)
-        | Op::Conv(_)
-        | Op::MatMul(_)
-        | Op::Concat(_)
-        | Op::Split(_)
-        | Op::Slice(_)
-        | Op::Gather(_)
-        | Op::GatherElements(_)
-        | Op::GatherNd(_)
-        | Op::Transpose(_)
-        | Op::Reshape(_)
-        | Op::Flatten(_)
-        | Op::Squeeze(_)
-        | Op::Unsqueeze(_)
-        | Op::Expand(_)
-        | Op::Tile(_)
-        | Op::Pad(_)
-        | Op::DepthToSpace(_)
-        | Op::SpaceToDepth(_)
-        | Op::Shape(_)
-        | Op::Size(_)
-        | Op::Identity(_)
-        | Op::Trilu(_)
-        | Op::QuantizeLinear(_)
-        | Op::DequantizeLinear(_) => true,
-        Op::Pool(op) => op.kind == armet_graph::ops::PoolKind::Max,
-        _ => false,
-    }
-}
-
-/// Whether a last bit of an input can change the result by more than a few last bits.
-fn has_steps(op: &Op) -> bool {
-    match op {
-        Op::Binary(op) => !matches!(
-            op.kind,
-            BinaryKind::Add
-                | BinaryKind::Sub
-                | BinaryKind::Mul
-                | BinaryKind::Div
-                | BinaryKind::Min
-                | BinaryKind::Max
-                | BinaryKind::Pow
-                | BinaryKind::PRelu
-        ),
-        Op::Unary(op) => matches!(
-            op.kind,
-            UnaryKind::Floor
-                | UnaryKind::Ceil
-                | UnaryKind::Round
-                | UnaryKind::Sign
-                | UnaryKind::IsNan
-                | UnaryKind::Log
-                | UnaryKind::Sqrt
-                | UnaryKind::Reciprocal
-                | UnaryKind::Tan
-                | UnaryKind::Acosh
-                | UnaryKind::Atanh
-                | UnaryKind::Asin
-                | UnaryKind::Acos
-        ),
-        Op::Clip(_)
-        | Op::Where(_)
-        | Op::Conv(_)
-        | Op::ConvTranspose(_)
-        | Op::MatMul(_)
-        | Op::Gemm(_)
-        | Op::GlobalPool(_)
-        | Op::Softmax(_)
-        | Op::BatchNormalization(_)
-        | Op::LayerNormalization(_)
-        | Op::Concat(_)
-        | Op::Split(_)
-        | Op::Slice(_)
-        | Op::Gather(_)
-        | Op::Transpose(_)
-        | Op::Reshape(_)
-        | Op::Flatten(_)
-        | Op::Squeeze(_)
-        | Op::Unsqueeze(_)
-        | Op::Expand(_)
-        | Op::Tile(_)
-        | Op::Pad(_)
-        | Op::Resize(_)
-        | Op::DepthToSpace(_)
-        | Op::SpaceToDepth(_)
-        | Op::Shape(_)
-        | Op::Size(_)
-        | Op::Identity(_)
-        | Op::Trilu(_)
-        | Op::Cumulate(_) => false,
-        Op::Reduce(op) => {
-            !matches!(op.kind, ReduceKind::Sum | ReduceKind::Mean | ReduceKind::Max | ReduceKind::Min)
-        }
-        Op::Pool(op) => op.kind == armet_graph::ops::PoolKind::Max,
-        _ => true,
     }
 }

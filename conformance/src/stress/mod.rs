@@ -1,5 +1,6 @@
 //! Long checks with random work: graphs, sizes that change, sessions at once. Everything follows from seeds.
 
+mod exact;
 pub mod generate;
 pub mod graphs;
 pub mod sessions;
