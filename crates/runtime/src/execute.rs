@@ -408,7 +408,7 @@ impl StageState {
     /// Memory for a stage.
     ///
     /// # Errors
-    /// [`CompileError::OutOfMemory`].
+    /// [`CompileError::OutOfMemory`](crate::CompileError::OutOfMemory).
     pub fn new(stage: Arc<Stage>) -> Result<Self, crate::CompileError> {
         let bytes = stage.arena_bytes;
         let arena = Arena::try_new(bytes).ok_or_else(|| crate::CompileError::OutOfMemory {
