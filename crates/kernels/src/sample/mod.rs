@@ -1,6 +1,6 @@
 //! Sampling pictures between their elements: grids of places, regions, and the moved taps of convolutions.
 //!
-//! A place becomes a few [`Tap`]s, elements with their shares, which serve all channels. Where a tap has no share its
+//! A place becomes a few taps, elements with their shares, which serve all channels. Where a tap has no share its
 //! element is not looked at, so what lies outside of a picture may be named by any element.
 
 #![expect(unsafe_code, reason = "parts of the output are handed to tasks")]
