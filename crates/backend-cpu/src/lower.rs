@@ -9,6 +9,7 @@ use crate::{Cpu, ops};
 pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
     let refuse = || Err(Unsupported::Operator(node.node().op.name()));
     match &node.node().op {
+        Op::Custom(_) => Err(Unsupported::Custom),
         Op::Unary(op) => ops::unary::lower(cpu, op, node),
         Op::Binary(op) => ops::binary::lower(cpu, op, node),
         Op::Where(_) => ops::where_select::lower(cpu, node),

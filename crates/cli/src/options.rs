@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use armet::{CompileError, CompileSettings, Compiled, Engine, Graph, Isa, Isas, LoadError, Model};
+use armet::{
+    CompileError, CompileSettings, Compiled, Engine, Graph, Isa, Isas, LoadError, LoadOptions, Model,
+};
 use clap::Args;
 
 use crate::output::{Hint, Terminal};
@@ -38,6 +40,12 @@ pub(crate) struct ModelOptions {
     /// Refuse to run nodes by their scalar meaning when no backend has a kernel for them.
     #[arg(long)]
     pub(crate) no_fallback: bool,
+    /// Shared library of custom operators; may be given several times.
+    #[arg(long, value_name = "LIBRARY")]
+    pub(crate) operators: Vec<PathBuf>,
+    /// Let custom operators take the place of the engine's own of the same names.
+    #[arg(long, requires = "operators")]
+    pub(crate) override_operators: bool,
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
@@ -73,13 +81,22 @@ impl ModelOptions {
             disable_pass: Vec::new(),
             dump_after: Vec::new(),
             no_fallback: false,
+            operators: Vec::new(),
+            override_operators: false,
             json: false,
         }
     }
 
     /// Reads the model; remarks go to standard error.
     pub(crate) fn load(&self, terminal: &mut Terminal) -> anyhow::Result<Model> {
-        let model = Model::load(&self.model).map_err(|error| self.explain(error))?;
+        let mut options = LoadOptions::default();
+        for library in &self.operators {
+            for mut operator in armet::load_operators(library)? {
+                operator.overrides = self.override_operators;
+                options.operators.add(operator);
+            }
+        }
+        let model = Model::load_with(&self.model, &options).map_err(|error| self.explain(error))?;
         for warning in model.warnings() {
             terminal.note(format_args!("note: {warning}"));
         }

@@ -48,14 +48,20 @@ mod queue;
 mod session;
 
 pub use armet_graph::dot::to_dot as graph_dot;
+pub use armet_graph::ops::{
+    CustomError, CustomFailure, CustomNode, CustomOperator, CustomOperators, CustomProblem,
+    CustomRegistration,
+};
 pub use armet_graph::passes::{ALL as PASSES, PassReport};
 pub use armet_graph::text::to_text as graph_text;
+pub use armet_graph::{AttributeValue, EvaluateError, InferError, InferInput, InferInputs};
 pub use armet_graph::{Cost, Dim, Graph, TensorType, Value, ValueType};
 pub use armet_importers::read_file;
 pub use armet_kernels::isa::{Isa, Isas};
+pub use armet_operators::{ABI as OPERATORS_ABI, LibraryError, load as load_operators};
 pub use armet_runtime::{
-    BackendId, DeviceInfo, MemoryReport, NoProbe, Placement, Probe, REFERENCE, RUNTIME, Refusal, RunError,
-    Stage, StepReport, StepResult, Unsupported, ValueRef,
+    BackendId, CUSTOM, DeviceInfo, MemoryReport, NoProbe, Placement, Probe, REFERENCE, RUNTIME, Refusal,
+    RunError, Stage, StepReport, StepResult, Unsupported, ValueRef,
 };
 pub use armet_tensor::{
     Bool, Element, ElementType, Layout, Quantization, Shape, Tensor, TensorError, TensorView, npy,
@@ -64,7 +70,7 @@ pub use cancel::{CancelToken, RunLimits};
 pub use compiled::{CompileSettings, Compiled};
 pub use engine::{Engine, EngineBuilder};
 pub use error::{CompileError, EngineError, LoadError};
-pub use model::{Model, ValueSpec};
+pub use model::{LoadOptions, Model, ValueSpec};
 pub use queue::{
     Ending, Queue, QueueError, QueueSettings, QueueStatistics, Request, RequestError, RequestState, Results,
     SubmitError, Ticket,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use armet_graph::ops::CustomOperators;
 use armet_graph::{Dim, Graph, ValueType};
 use armet_importers::{Directory, ExternalData, onnx, read_file};
 use armet_tensor::ElementType;
@@ -35,6 +36,13 @@ impl ValueSpec {
     }
 }
 
+/// What a model may need besides its file.
+#[derive(Debug, Clone, Default)]
+pub struct LoadOptions {
+    /// Operators that the engine does not know, or that are to take the place of its own.
+    pub operators: CustomOperators,
+}
+
 /// A model: its graph as the file has it, and what the file says of itself. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Model {
@@ -49,11 +57,19 @@ impl Model {
     /// # Errors
     /// When a file cannot be read or the model is broken or not supported; all unsupported parts are listed at once.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, LoadError> {
+        Self::load_with(path, &LoadOptions::default())
+    }
+
+    /// As [`Model::load`], with custom operators.
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn load_with(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self, LoadError> {
         let path = path.as_ref();
         let bytes = read(path)?;
         let folder = path.parent().unwrap_or_else(|| Path::new("."));
         let external = Directory::new(folder);
-        Self::import(bytes, Some(&external))
+        Self::import(bytes, Some(&external), options)
     }
 
     /// Reads an ONNX model that lies in memory.
@@ -61,7 +77,7 @@ impl Model {
     /// # Errors
     /// When the model is broken or not supported.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, LoadError> {
-        Self::import(bytes.into(), None)
+        Self::from_bytes_with(bytes, &LoadOptions::default())
     }
 
     /// A model of a graph that was built in memory.
@@ -69,8 +85,21 @@ impl Model {
         Self { graph: Arc::new(graph), metadata: Arc::default(), warnings: Arc::new([]) }
     }
 
-    fn import(bytes: Bytes, external: Option<&dyn ExternalData>) -> Result<Self, LoadError> {
-        let options = onnx::ImportOptions { external, ..Default::default() };
+    /// As [`Model::from_bytes`], with custom operators.
+    ///
+    /// # Errors
+    /// As [`Model::from_bytes`].
+    pub fn from_bytes_with(bytes: impl Into<Bytes>, options: &LoadOptions) -> Result<Self, LoadError> {
+        Self::import(bytes.into(), None, options)
+    }
+
+    fn import(
+        bytes: Bytes,
+        external: Option<&dyn ExternalData>,
+        options: &LoadOptions,
+    ) -> Result<Self, LoadError> {
+        let custom = Some(&options.operators);
+        let options = onnx::ImportOptions { external, custom, ..Default::default() };
         let imported = onnx::import(bytes, &options)?;
         Ok(Self {
             graph: Arc::new(imported.graph),

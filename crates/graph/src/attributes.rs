@@ -13,8 +13,10 @@ pub enum AttributeValue {
     Ints(Vec<i64>),
     /// A list of real numbers.
     Floats(Vec<f32>),
-    /// A word from a closed list.
+    /// Text.
     Text(String),
+    /// A list of texts.
+    Texts(Vec<String>),
     /// A tensor.
     Tensor(Tensor),
     /// A subgraph, by its number of nodes.
@@ -74,6 +76,7 @@ impl std::fmt::Display for AttributeValue {
             Self::Ints(v) => write!(f, "{v:?}"),
             Self::Floats(v) => write!(f, "{v:?}"),
             Self::Text(v) => write!(f, "{v}"),
+            Self::Texts(v) => write!(f, "{v:?}"),
             Self::Tensor(v) => write!(f, "{}{}", v.element(), v.shape()),
             Self::Graph(nodes) => write!(f, "graph of {nodes} nodes"),
         }

@@ -2,6 +2,8 @@
 
 use armet_tensor::{ElementType, TensorError};
 
+use crate::ops::CustomError;
+
 /// Why an operator cannot give the types of its results.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -29,6 +31,9 @@ pub enum InferError {
     /// Shapes, ranks or attributes contradict each other.
     #[error("{0}")]
     Mismatch(String),
+    /// A custom operator did not answer as it should.
+    #[error(transparent)]
+    Custom(#[from] CustomError),
 }
 
 /// Why an operator could not be evaluated.
@@ -49,6 +54,9 @@ pub enum EvaluateError {
     /// Values contradict each other: an index out of range, shapes that do not fit.
     #[error("{0}")]
     Invalid(String),
+    /// A custom operator failed.
+    #[error(transparent)]
+    Custom(#[from] CustomError),
     /// The types of the results could not be told.
     #[error(transparent)]
     Infer(#[from] InferError),

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::cut::{Cut, find_cut, split_rest};
 use crate::memory::{Interval, lower_bound, plan_memory};
-use crate::placement::{Placement, REFERENCE, RUNTIME, Refusal, StepReport};
+use crate::placement::{CUSTOM, Placement, REFERENCE, RUNTIME, Refusal, StepReport};
 use crate::plan::{
     Continuation, Handover, Location, MemoryReport, OutputSource, Stage, Step, StepKind, ValueNote,
 };
@@ -326,6 +326,10 @@ impl Planner {
                 let body = LoopPlan::new(graph, node, op, self.loops);
                 self.loops += 1;
                 (RUNTIME, "loop".to_owned(), StepKind::Loop(Box::new(body)), 0)
+            }
+            (None, Op::Custom(op)) if plain => {
+                let kernel = format!("{} of {}", op.full_name(), op.source_name);
+                (CUSTOM, kernel, StepKind::Evaluate(id), 0)
             }
             (None, _) if plain && hands_on(graph, node) => {
                 (RUNTIME, "hand_on".to_owned(), StepKind::Evaluate(id), 0)

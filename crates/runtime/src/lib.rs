@@ -28,6 +28,6 @@ pub use execute::{StageState, ValueRef};
 pub use looping::LoopPlan;
 pub use memory::{Interval, MemoryPlan, plan_memory};
 pub use packs::PackCache;
-pub use placement::{Placement, REFERENCE, RUNTIME, Refusal, StepReport};
+pub use placement::{CUSTOM, Placement, REFERENCE, RUNTIME, Refusal, StepReport};
 pub use plan::{Continuation, Location, MemoryReport, OutputSource, Stage, Step, StepKind};
 pub use probe::{NoProbe, Probe, StepResult};

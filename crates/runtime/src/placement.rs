@@ -11,6 +11,9 @@ pub const REFERENCE: BackendId = BackendId("reference");
 /// The runtime itself: loops, and handing on lists and optional values. It computes nothing.
 pub const RUNTIME: BackendId = BackendId("runtime");
 
+/// What runs custom operators: the code that whoever loaded the model gave for them.
+pub const CUSTOM: BackendId = BackendId("custom");
+
 /// A backend that did not take a node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {

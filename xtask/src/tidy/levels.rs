@@ -19,6 +19,7 @@ const LEVELS: &[(&str, u32, &str)] = &[
     ("armet-kernels", 1, "crates/kernels"),
     ("armet-vision", 1, "crates/vision"),
     ("armet-importers", 2, "crates/importers"),
+    ("armet-operators", 2, "crates/operators"),
     ("armet-runtime", 2, "crates/runtime"),
     ("armet-backend-cpu", 3, "crates/backend-cpu"),
     ("armet", 4, "crates/engine"),

@@ -179,6 +179,8 @@ modules! {
     conv_integer: ConvInteger;
     requantize: Requantize;
     convert_layout: ConvertLayout;
+    custom: Custom, CustomError, CustomFailure, CustomNode, CustomOperator, CustomOperators, CustomProblem,
+        CustomRegistration;
 }
 
 operators! {
@@ -356,6 +358,8 @@ operators! {
     Requantize(requantize::Requantize),
     /// The same tensor laid out otherwise in memory.
     ConvertLayout(convert_layout::ConvertLayout),
+    /// What the engine does not know, given by whoever loads the model.
+    Custom(custom::Custom),
 }
 
 impl Op {
@@ -369,9 +373,9 @@ impl Op {
         self.operator().attributes()
     }
 
-    /// Whether two evaluations of equal inputs give equal results.
+    /// Whether two evaluations of equal inputs give equal results, as far as is known.
     pub fn is_deterministic(&self) -> bool {
-        !matches!(self, Self::Random(_))
+        !matches!(self, Self::Random(_) | Self::Custom(_))
     }
 
     /// The cost of one evaluation, when the types are concrete.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use armet_graph::ops::CustomOperators;
 use armet_graph::{Dim, Graph, Output, TensorType, ValueId, ValueType};
 use armet_tensor::{ElementType, Tensor};
 
@@ -56,6 +57,7 @@ pub(super) struct Importer<'m> {
     limits: &'m Limits,
     tensors: TensorReader<'m>,
     functions: Functions<'m>,
+    custom: Option<&'m CustomOperators>,
     opsets: &'m Opsets,
     /// From the model's graph to the innermost subgraph.
     scopes: Vec<Scope>,
@@ -80,6 +82,7 @@ impl<'m> Importer<'m> {
             limits: &options.limits,
             tensors: TensorReader::new(options.external, &options.limits),
             functions: Functions::new(&model.functions),
+            custom: options.custom,
             opsets,
             scopes: Vec::new(),
             nodes: 0,
@@ -218,9 +221,11 @@ impl<'m> Importer<'m> {
         }
         let domain = domain(&node.domain);
         let version = opsets.get(domain).copied();
-        let entry = ops::find(domain, &node.op_type, version.unwrap_or(1));
-        let entry = match entry {
+        let custom = self.custom.and_then(|all| all.find(domain, &node.op_type, version.unwrap_or(1)));
+        let entry = match ops::find(domain, &node.op_type, version.unwrap_or(1)) {
+            _ if custom.is_some_and(|custom| custom.overrides) => &super::custom::ENTRY,
             Ok(entry) => entry,
+            Err(_) if custom.is_some() && !self.defines(domain, node) => &super::custom::ENTRY,
             Err(reason) => {
                 let Some(function) = self.functions.find(domain, &node.op_type, &node.overload) else {
                     return self.give_up(node, version, reason);
@@ -241,7 +246,13 @@ impl<'m> Importer<'m> {
                 return Ok(());
             }
         };
-        let result = NodeReader::new(self, node, opsets, version.unwrap_or(1), entry).read();
+        let reader = NodeReader::new(self, node, opsets, version.unwrap_or(1), entry);
+        let result = match custom {
+            Some(custom) if std::ptr::eq(entry, &raw const super::custom::ENTRY) => {
+                reader.read_custom(custom)
+            }
+            _ => reader.read(),
+        };
         match result {
             Ok(()) => Ok(()),
             Err(Problem::Unsupported(reason)) => self.give_up(node, version, reason),
@@ -250,6 +261,11 @@ impl<'m> Importer<'m> {
             }
             Err(Problem::Import(error)) => Err(error),
         }
+    }
+
+    /// Whether the model itself defines the operator.
+    fn defines(&self, domain: &str, node: &NodeProto) -> bool {
+        self.functions.find(domain, &node.op_type, &node.overload).is_some()
     }
 
     fn too_large(&self) -> ImportError {

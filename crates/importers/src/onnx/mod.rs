@@ -4,6 +4,7 @@
 //! operator `ops` has a reader, which upgrades what older operator sets say differently. What has no reader is
 //! collected, so that one attempt lists everything that a model lacks.
 
+mod custom;
 mod error;
 mod functions;
 mod importer;
@@ -21,6 +22,7 @@ mod values;
 
 use std::collections::BTreeMap;
 
+use armet_graph::ops::CustomOperators;
 use armet_graph::{Graph, TensorType, Value, ValueType};
 use armet_tensor::{ElementType, Tensor};
 use bytes::Bytes;
@@ -36,6 +38,8 @@ use crate::{ExternalData, Limits};
 pub struct ImportOptions<'a> {
     /// Files beside the model; without it models that keep weights in other files are refused.
     pub external: Option<&'a dyn ExternalData>,
+    /// Operators besides those that are known.
+    pub custom: Option<&'a CustomOperators>,
     /// Bounds on what the file may ask for.
     pub limits: Limits,
 }

@@ -105,6 +105,23 @@ impl<'a, 'm> NodeReader<'a, 'm> {
         Ok(common)
     }
 
+    /// All attributes of the node.
+    pub(super) fn attributes(&self) -> &'a [AttributeProto] {
+        &self.node.attribute
+    }
+
+    /// Domain and name of the node's operator.
+    pub(super) fn identity(&self) -> (String, String) {
+        (self.node.domain.clone(), self.node.op_type.clone())
+    }
+
+    /// The tensor that an attribute holds.
+    pub(super) fn free_tensor(&mut self, a: &AttributeProto) -> Read<Tensor> {
+        let proto = a.t.as_ref().ok_or(Invalid::Other(format!("attribute {} is no tensor", a.name)))?;
+        let of = format!("{} of node {}", a.name, self.name);
+        Ok(self.importer.tensor(proto, &of)?)
+    }
+
     /// The version of the node's operator set.
     pub(super) fn version(&self) -> i64 {
         self.version
@@ -508,7 +525,7 @@ impl<'a, 'm> NodeReader<'a, 'm> {
 }
 
 /// An attribute's value for a report.
-fn shortened(a: &AttributeProto) -> String {
+pub(super) fn shortened(a: &AttributeProto) -> String {
     let mut text = match a.r#type {
         kind::FLOAT => a.f.unwrap_or(0.0).to_string(),
         kind::INT => a.i.unwrap_or(0).to_string(),
