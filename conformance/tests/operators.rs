@@ -106,7 +106,7 @@ fn run(library: &Path, operator: &str, values: &[f32]) -> Result<Vec<f32>, RunEr
     let model =
         Model::from_bytes_with(model(operator), &LoadOptions { operators }).expect("the model is right");
     let engine = Engine::builder().threads(1).build().expect("an engine");
-    let mut session = engine.compile(&model, &Default::default())?.session();
+    let mut session = engine.compile(&model, &armet::CompileSettings::default())?.session();
     let given = Tensor::vector(values);
     let outputs = session.run(&[("x", (&given).into())])?;
     Ok(outputs.tensor("y").expect("the output").values::<f32>().expect("numbers").into_owned())

@@ -112,6 +112,10 @@ fn text(value: &str) -> Result<CString, String> {
 #[derive(Default)]
 struct Attributes {
     texts: Vec<CString>,
+    #[expect(
+        clippy::vec_box,
+        reason = "attributes point at these: they stay where they are when the list grows"
+    )]
     tensors: Vec<Box<RawTensor>>,
     pieces: Vec<Piece>,
     copies: Vec<AlignedBytes>,

@@ -149,7 +149,7 @@ fn functions_cannot_blow_up() {
     for limits in
         [Limits { nodes: 5_000, ..Limits::default() }, Limits { decoded_bytes: 1 << 20, ..Limits::default() }]
     {
-        let options = ImportOptions { external: None, limits };
+        let options = ImportOptions { limits, ..Default::default() };
         let result = import(model.encode_to_vec().into(), &options);
         assert!(matches!(result, Err(ImportError::TooLarge { .. })), "{result:?}");
     }

@@ -22,7 +22,7 @@ fn beside(location: &str, offset: &str, length: &str) -> ModelProto {
 }
 
 fn problem(directory: &Directory, limits: Limits, model: &ModelProto) -> TensorProblem {
-    let options = ImportOptions { external: Some(directory), limits };
+    let options = ImportOptions { external: Some(directory), limits, ..Default::default() };
     match import(model.encode_to_vec().into(), &options) {
         Err(ImportError::Tensor { problem, .. }) => *problem,
         other => panic!("{other:?}"),

@@ -51,7 +51,7 @@ fn sample() -> ModelProto {
 fn attempt(bytes: Vec<u8>) -> bool {
     let limits =
         Limits { decoded_bytes: 16 << 20, tensor_bytes: 16 << 20, nodes: 10_000, ..Limits::default() };
-    import(bytes.into(), &ImportOptions { external: None, limits }).is_ok()
+    import(bytes.into(), &ImportOptions { limits, ..Default::default() }).is_ok()
 }
 
 #[test]
