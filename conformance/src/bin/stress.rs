@@ -4,8 +4,8 @@
 //! 2 when it could not be run.
 
 use std::io::Write as _;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
 
 use armet_conformance::stress::{graphs, sessions, sizes};
 use clap::{Parser, Subcommand};
@@ -43,6 +43,17 @@ enum What {
         #[arg(long, default_value_t = 10)]
         by_meaning: usize,
     },
+    /// One model at random sizes; what `sizes` starts for each, since memory is counted by the process.
+    SizesOf {
+        /// Its id.
+        model: String,
+        /// The folder of models.
+        models: PathBuf,
+        /// Sizes.
+        count: usize,
+        /// Small sizes that are also run by meaning.
+        by_meaning: usize,
+    },
     /// Several sessions of one model at once.
     Sessions {
         /// The model's file: one input, a picture.
@@ -78,6 +89,23 @@ fn main() -> ExitCode {
     }
 }
 
+/// Memory is counted by the process, so every model gets its own.
+fn in_a_process(
+    model: &str,
+    models: &Path,
+    count: usize,
+    by_meaning: usize,
+) -> Result<serde_json::Value, String> {
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let mut command = Command::new(program);
+    command.arg("sizes-of").arg(model).arg(models).args([count.to_string(), by_meaning.to_string()]);
+    let output = command.stderr(Stdio::inherit()).output().map_err(|e| e.to_string())?;
+    match output.status.code() {
+        Some(0 | 1) => serde_json::from_slice(&output.stdout).map_err(|e| e.to_string()),
+        _ => Ok(json!({ "model": model, "fault": format!("the process ended with {}", output.status) })),
+    }
+}
+
 fn run(what: &What) -> Result<(bool, serde_json::Value), String> {
     match what {
         What::Graphs { first, count } => {
@@ -106,18 +134,26 @@ fn run(what: &What) -> Result<(bool, serde_json::Value), String> {
             Ok((seen.faults.is_empty(), answer))
         }
         What::Sizes { models, only, count, by_meaning } => {
-            let (mut all, mut well) = (Vec::new(), true);
             let wanted = |id: &str| only.is_empty() || only.iter().any(|text| id.contains(text.as_str()));
-            for one in sizes::MODELS.iter().filter(|one| wanted(one.model)) {
-                let file = models.join(one.model).with_extension("onnx");
-                let seen = sizes::check(one, &file, *count, *by_meaning).unwrap_or_else(|fault| {
-                    sizes::Seen { model: one.model.to_owned(), fault: Some(fault), ..sizes::Seen::default() }
-                });
-                note(&format!("{seen:?}"));
-                well &= seen.fault.is_none();
-                all.push(seen);
+            let chosen: Vec<_> = sizes::MODELS.iter().filter(|one| wanted(one.model)).collect();
+            let mut all = Vec::new();
+            for one in &chosen {
+                all.push(in_a_process(one.model, models, *count, *by_meaning)?);
             }
+            let well = all.iter().all(|seen| seen["fault"].is_null() && seen["means_the_same"] == true);
             Ok((well, json!({ "models": all })))
+        }
+        What::SizesOf { model, models, count, by_meaning } => {
+            let one = sizes::MODELS.iter().find(|one| one.model == model).ok_or("there is no such model")?;
+            let file = models.join(one.model).with_extension("onnx");
+            let seen = sizes::check(one, &file, *count, *by_meaning).unwrap_or_else(|fault| sizes::Seen {
+                model: one.model.to_owned(),
+                fault: Some(fault),
+                ..sizes::Seen::default()
+            });
+            note(&format!("{seen:?}"));
+            let well = seen.fault.is_none() && seen.means_the_same;
+            Ok((well, serde_json::to_value(&seen).map_err(|e| e.to_string())?))
         }
         What::Sessions { model, shape, sessions, runs } => {
             let seen = sessions::check(model, shape, *sessions, *runs)?;

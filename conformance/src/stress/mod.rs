@@ -43,6 +43,25 @@ pub fn gap(wanted: &Value, found: &Value) -> f64 {
     wanted.iter().zip(&found).map(one).fold(0.0, f64::max)
 }
 
+/// The angle between two results, one minus their cosine; 2 where they differ in kind, shape or element type, or hold what
+/// is not finite.
+pub fn angle(wanted: &Value, found: &Value) -> f64 {
+    const APART: f64 = 2.0;
+    let (Value::Tensor(wanted), Value::Tensor(found)) = (wanted, found) else {
+        return if wanted == found { 0.0 } else { APART };
+    };
+    if wanted == found {
+        return 0.0;
+    }
+    let (Ok(a), Ok(b)) = (numbers::to_f64(wanted), numbers::to_f64(found)) else { return APART };
+    if (wanted.element(), wanted.shape()) != (found.element(), found.shape()) {
+        return APART;
+    }
+    let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
+    let cosine = dot(&a, &b) / (dot(&a, &a) * dot(&b, &b)).sqrt();
+    if cosine.is_finite() { 1.0 - cosine } else { APART }
+}
+
 /// Bytes of memory that this process occupies.
 ///
 /// # Errors
@@ -58,6 +77,15 @@ pub fn resident_bytes() -> Result<usize, String> {
 mod tests {
     use super::*;
     use armet_tensor::Tensor;
+
+    #[test]
+    fn angles_pass_over_lengths() {
+        let v = |x: &[f32]| Value::from(Tensor::vector(x));
+        assert!(angle(&v(&[1.0, 2.0]), &v(&[2.0, 4.0])).abs() < 1e-12);
+        assert_eq!(angle(&v(&[1.0, 0.0]), &v(&[0.0, 1.0])), 1.0);
+        assert_eq!(angle(&v(&[1.0, 0.0]), &v(&[f32::NAN, 1.0])), 2.0);
+        assert_eq!(angle(&v(&[1.0]), &v(&[1.0, 1.0])), 2.0);
+    }
 
     #[test]
     fn gaps_are_shares_of_the_largest_number() {

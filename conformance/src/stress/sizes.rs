@@ -7,7 +7,7 @@ use armet_graph::{Numbers, Value};
 use armet_tensor::{ElementType, Tensor};
 use serde::Serialize;
 
-use super::{gap, resident_bytes};
+use super::{angle, gap, resident_bytes};
 
 /// How the free dimensions of a model may be chosen.
 #[derive(Debug)]
@@ -16,46 +16,90 @@ pub struct Sizes {
     pub model: &'static str,
     /// For each named dimension its least and its largest length and the step between.
     pub dims: &'static [(&'static str, usize, usize, usize)],
+    /// Dimensions that are as long as another one, by another name.
+    pub same: &'static [(&'static str, &'static str)],
+    /// How results are held to the meaning.
+    pub judge: Judge,
 }
 
+/// How the results of the cpu backend are held to those of the meaning.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Judge {
+    /// By the largest gap as a share of the range.
+    #[default]
+    Gap,
+    /// By the angle between them, one minus the cosine: a quantised model rounds a number that lies between two steps up or
+    /// down by the last bit of a float, and layers later that has grown to whole steps.
+    Angle,
+}
+
+const fn sizes(model: &'static str, dims: &'static [(&'static str, usize, usize, usize)]) -> Sizes {
+    Sizes { model, dims, same: &[], judge: Judge::Gap }
+}
+
+const fn quantised(model: &'static str, dims: &'static [(&'static str, usize, usize, usize)]) -> Sizes {
+    Sizes { judge: Judge::Angle, ..sizes(model, dims) }
+}
+
+const TOKENS: &[(&str, usize, usize, usize)] = &[("batch", 1, 3, 1), ("sequence", 1, 256, 1)];
+const PICTURES: &[(&str, usize, usize, usize)] = &[("batch", 1, 4, 1)];
+
 /// Models with free dimensions, and which of their sizes are legal: pictures of up to 320 a side, sequences of up to 256.
+/// Where the file names a number of pictures and fixes their size, the number is what changes.
 pub const MODELS: &[Sizes] = &[
-    Sizes { model: "minilm_fp32", dims: &[("batch", 1, 3, 1), ("sequence", 1, 256, 1)] },
-    Sizes { model: "minilm_int8", dims: &[("batch", 1, 3, 1), ("sequence", 1, 256, 1)] },
-    Sizes { model: "minilm_dynq", dims: &[("batch", 1, 3, 1), ("sequence", 1, 256, 1)] },
-    Sizes { model: "mtcnn_pnet", dims: &[("N", 1, 2, 1), ("M1", 12, 320, 1), ("M2", 12, 320, 1)] },
-    Sizes { model: "mtcnn_rnet", dims: &[("N", 1, 64, 1)] },
-    Sizes { model: "mtcnn_onet", dims: &[("N", 1, 64, 1)] },
-    Sizes { model: "ppocr2_cls", dims: &[("x_0", 1, 3, 1), ("x_2", 48, 48, 1), ("x_3", 32, 320, 1)] },
-    Sizes {
-        model: "ppocr4_det",
-        dims: &[
+    sizes("minilm_fp32", TOKENS),
+    quantised("minilm_int8", TOKENS),
+    quantised("minilm_dynq", TOKENS),
+    sizes("mtcnn_pnet", &[("N", 1, 2, 1), ("M1", 12, 320, 1), ("M2", 12, 320, 1)]),
+    sizes("mtcnn_rnet", &[("N", 1, 64, 1)]),
+    sizes("mtcnn_onet", &[("N", 1, 64, 1)]),
+    sizes("ppocr2_cls", &[("x_0", 1, 3, 1), ("x_2", 48, 48, 1), ("x_3", 32, 320, 1)]),
+    sizes(
+        "ppocr4_det",
+        &[
             ("p2o.DynamicDimension.0", 1, 2, 1),
             ("p2o.DynamicDimension.1", 32, 320, 32),
             ("p2o.DynamicDimension.2", 32, 320, 32),
         ],
-    },
+    ),
+    sizes(
+        "ppocr4_rec",
+        &[("p2o.DynamicDimension.0", 1, 2, 1), ("x_2", 48, 48, 1), ("p2o.DynamicDimension.1", 16, 320, 1)],
+    ),
     Sizes {
-        model: "ppocr4_rec",
-        dims: &[("DynamicDimension.0", 1, 2, 1), ("DynamicDimension.1", 16, 320, 1)],
+        same: &[("input_0", "state_1")],
+        ..sizes("silero_vad", &[("input_0", 1, 4, 1), ("input_1", 576, 576, 1)])
     },
-    Sizes { model: "silero_vad_seq", dims: &[("sequence_length", 1, 256, 1)] },
-    Sizes {
-        model: "lac_gru",
-        dims: &[
+    sizes("silero_vad_noif", &[("batch", 1, 4, 1), ("sequence", 576, 576, 1)]),
+    sizes("silero_vad_half", &[("batch", 1, 4, 1), ("sequence", 576, 576, 1)]),
+    sizes("silero_vad_seq", &[("sequence_length", 1, 256, 1)]),
+    sizes(
+        "lac_gru",
+        &[
             ("DynamicDimension.0", 1, 1, 1),
             ("DynamicDimension.1", 1, 256, 1),
             ("DynamicDimension.2", 1, 1, 1),
         ],
-    },
-    Sizes { model: "piper_joe", dims: &[("batch_size", 1, 1, 1), ("phonemes", 4, 64, 1)] },
-    Sizes { model: "oww_mel", dims: &[("batch_size", 1, 2, 1), ("samples", 640, 6400, 1)] },
-    Sizes { model: "magika", dims: &[("unk__214", 1, 8, 1)] },
-    Sizes { model: "oww_embed", dims: &[("unk__314", 1, 8, 1)] },
-    Sizes { model: "mobilenet_v2", dims: &[("batch", 1, 4, 1)] },
-    Sizes { model: "mobilenet_v3_small", dims: &[("batch", 1, 4, 1)] },
-    Sizes { model: "mobilenet_v2_qdq", dims: &[("batch", 1, 4, 1)] },
+    ),
+    sizes("piper_joe", &[("batch_size", 1, 1, 1), ("phonemes", 4, 64, 1)]),
+    sizes("oww_mel", &[("batch_size", 1, 2, 1), ("samples", 640, 6400, 1)]),
+    sizes("oww_embed", &[("unk__314", 1, 8, 1)]),
+    sizes("magika", &[("unk__214", 1, 8, 1)]),
+    sizes("basic_pitch", &[("unk__749", 1, 3, 1)]),
+    sizes("mobilenet_v2", PICTURES),
+    quantised("mobilenet_v2_qdq", PICTURES),
+    quantised("mobilenet_v2_qop", PICTURES),
+    sizes("mobilenet_v3_small", PICTURES),
+    sizes("resnet50", PICTURES),
+    quantised("resnet50_qdq", PICTURES),
+    sizes("vit_s_focus", &[("batch_size", 1, 2, 1)]),
 ];
+
+/// The largest gap of float models: sums in another order.
+const LARGEST_GAP: f64 = 1e-4;
+/// The largest angle of quantised models; noise as input leaves them little else to tell.
+const LARGEST_ANGLE: f64 = 2e-2;
 
 /// What was seen.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -70,6 +114,12 @@ pub struct Seen {
     pub by_meaning: usize,
     /// The largest share by which one of these is off.
     pub largest_gap: f64,
+    /// The largest angle by which one of these is off: one minus the cosine.
+    pub largest_angle: f64,
+    /// How the model is held to the meaning.
+    pub judge: Judge,
+    /// Whether that is within what the model is held to.
+    pub means_the_same: bool,
     /// Bytes resident right after the largest size, and at the end.
     pub resident: (usize, usize),
     /// Weight tensors packed after the first size, and at the end.
@@ -95,12 +145,13 @@ pub fn check(sizes: &Sizes, file: &Path, count: usize, by_meaning: usize) -> Res
     let chosen: Vec<Chosen> = (0..count).map(|_| choose(sizes, &mut random)).collect();
     let work = |chosen: &Chosen| chosen.iter().map(|(_, length)| *length).product::<usize>();
     let largest = (0..chosen.len()).max_by_key(|&i| work(&chosen[i])).unwrap_or(0);
-    let mut seen = Seen { model: sizes.model.to_owned(), sizes: count, ..Seen::default() };
+    let mut seen =
+        Seen { model: sizes.model.to_owned(), sizes: count, judge: sizes.judge, ..Seen::default() };
     let mut hashes = Vec::with_capacity(count);
     {
         let mut session = compiled.session();
         for (index, chosen) in chosen.iter().enumerate() {
-            let feed = feed(&specs, chosen, index as u64);
+            let feed = feed(&specs, sizes.same, chosen, index as u64);
             hashes.push(hash(&results(&mut session, &feed).map_err(|e| told(chosen, &e))?));
             if index == 0 {
                 seen.packed.0 = compiled.packed_weights();
@@ -113,7 +164,7 @@ pub fn check(sizes: &Sizes, file: &Path, count: usize, by_meaning: usize) -> Res
         seen.packed.1 = compiled.packed_weights();
     }
     for (index, chosen) in chosen.iter().enumerate() {
-        let feed = feed(&specs, chosen, index as u64);
+        let feed = feed(&specs, sizes.same, chosen, index as u64);
         let fresh = results(&mut compile(&cpu)?.session(), &feed).map_err(|e| told(chosen, &e))?;
         if hash(&fresh) != hashes[index] {
             seen.differ_from_fresh += 1;
@@ -125,11 +176,16 @@ pub fn check(sizes: &Sizes, file: &Path, count: usize, by_meaning: usize) -> Res
     small.dedup_by_key(|i| chosen[*i].clone());
     let meaning = compile(&reference)?;
     for &index in small.iter().take(by_meaning) {
-        let feed = feed(&specs, &chosen[index], index as u64);
-        let gap = against(&compiled, &meaning, &feed).map_err(|e| told(&chosen[index], &e))?;
+        let feed = feed(&specs, sizes.same, &chosen[index], index as u64);
+        let (gap, angle) = against(&compiled, &meaning, &feed).map_err(|e| told(&chosen[index], &e))?;
         seen.by_meaning += 1;
         seen.largest_gap = seen.largest_gap.max(gap);
+        seen.largest_angle = seen.largest_angle.max(angle);
     }
+    seen.means_the_same = match sizes.judge {
+        Judge::Gap => seen.largest_gap <= LARGEST_GAP,
+        Judge::Angle => seen.largest_angle <= LARGEST_ANGLE,
+    };
     Ok(seen)
 }
 
@@ -147,8 +203,11 @@ fn told(chosen: &Chosen, what: &str) -> String {
     format!("{}: {what}", dims.join(" "))
 }
 
-fn feed(specs: &[ValueSpec], chosen: &Chosen, seed: u64) -> Vec<(String, Value)> {
-    let length = |name: &str| chosen.iter().find(|(n, _)| *n == name).map_or(1, |(_, length)| *length);
+fn feed(specs: &[ValueSpec], same: &[(&str, &str)], chosen: &Chosen, seed: u64) -> Vec<(String, Value)> {
+    let length = |name: &str| {
+        let name = same.iter().find(|(_, other)| *other == name).map_or(name, |(first, _)| first);
+        chosen.iter().find(|(n, _)| *n == name).map_or(1, |(_, length)| *length)
+    };
     let longest = chosen.iter().map(|(_, length)| *length).max().unwrap_or(1);
     let mut random = Numbers::new(seed);
     let value = |spec: &ValueSpec| {
@@ -165,6 +224,8 @@ fn feed(specs: &[ValueSpec], chosen: &Chosen, seed: u64) -> Vec<(String, Value)>
             (Some(ElementType::I64), "length" | "input_lengths") => filled(&shape, longest as i64),
             (Some(ElementType::I64), "token_type_ids") => random.ints::<i64>(shape, 0, 1),
             (Some(ElementType::I64), "attention_mask") => filled(&shape, 1),
+            // Samples in a second.
+            (Some(ElementType::I64), "sr") => filled(&shape, 16000),
             (Some(ElementType::I64), _) => random.ints::<i64>(shape, 0, 99),
             (Some(ElementType::I32), _) => random.ints::<i32>(shape, 0, 255),
             (_, "scales") => Tensor::vector(&[0.667f32, 1.0, 0.8]),
@@ -189,9 +250,12 @@ fn results(session: &mut Session, feed: &[(String, Value)]) -> Result<Vec<Value>
         .collect()
 }
 
-fn against(cpu: &Compiled, meaning: &Compiled, feed: &[(String, Value)]) -> Result<f64, String> {
+fn against(cpu: &Compiled, meaning: &Compiled, feed: &[(String, Value)]) -> Result<(f64, f64), String> {
     let (found, wanted) = (results(&mut cpu.session(), feed)?, results(&mut meaning.session(), feed)?);
-    Ok(wanted.iter().zip(&found).map(|(a, b)| gap(a, b)).fold(0.0, f64::max))
+    let largest = |measure: fn(&Value, &Value) -> f64| {
+        wanted.iter().zip(&found).map(|(a, b)| measure(a, b)).fold(0.0, f64::max)
+    };
+    Ok((largest(gap), largest(angle)))
 }
 
 /// Types, shapes and bytes as one number.

@@ -127,7 +127,7 @@ fn sizes(bench: &Bench<'_>) -> Result<Measured> {
     let bad = |model: &&Value| {
         !model["fault"].is_null()
             || number(model, "differ_from_fresh") != 0.0
-            || number(model, "largest_gap") > 1e-4
+            || model["means_the_same"] != true
             || growth(model) > FLAT
     };
     let wrong: Vec<String> = models
@@ -135,22 +135,28 @@ fn sizes(bench: &Bench<'_>) -> Result<Measured> {
         .filter(bad)
         .map(|model| {
             format!(
-                "{} ({} sizes differ from fresh, gap to reference {:.1e}, memory {:+.1} %{})",
+                "{} ({} sizes differ from fresh, gap to reference {:.1e}, angle {:.1e}, memory {:+.1} %{})",
                 model["model"].as_str().unwrap_or_default(),
                 number(model, "differ_from_fresh"),
                 number(model, "largest_gap"),
+                number(model, "largest_angle"),
                 growth(model) * 100.0,
                 model["fault"].as_str().map(|fault| format!(", {fault}")).unwrap_or_default()
             )
         })
         .collect();
-    let worst = |f: &dyn Fn(&Value) -> f64| models.iter().map(f).fold(f64::MIN, f64::max);
+    let worst = |judge: Option<&str>, f: &dyn Fn(&Value) -> f64| {
+        let judged = |model: &&Value| judge.is_none_or(|judge| model["judge"] == judge);
+        models.iter().filter(judged).map(f).fold(0.0, f64::max)
+    };
     let text = format!(
-        "{} of {} models hold; largest gap to reference {:.1e}, largest growth {:+.1} %{}",
+        "{} of {} models hold; largest gap to reference {:.1e} of the range, quantised models 1 - cosine {:.1e}, largest \
+         growth {:+.1} %{}",
         models.len() - wrong.len(),
         models.len(),
-        worst(&|model| number(model, "largest_gap")),
-        worst(&growth) * 100.0,
+        worst(Some("gap"), &|model| number(model, "largest_gap")),
+        worst(Some("angle"), &|model| number(model, "largest_angle")),
+        worst(None, &growth) * 100.0,
         if wrong.is_empty() { String::new() } else { format!("; not {}", wrong.join(", ")) }
     );
     let holds = wrong.is_empty() && !models.is_empty();
