@@ -20,6 +20,9 @@ pub struct Sizes {
     pub same: &'static [(&'static str, &'static str)],
     /// How results are held to the meaning.
     pub judge: Judge,
+    /// How far onnxruntime 1.32 with its optimisations is from itself without them on such inputs, as a share of the range,
+    /// where that is more than the order of sums explains.
+    pub spread: f64,
 }
 
 /// How the results of the cpu backend are held to those of the meaning.
@@ -35,7 +38,7 @@ pub enum Judge {
 }
 
 const fn sizes(model: &'static str, dims: &'static [(&'static str, usize, usize, usize)]) -> Sizes {
-    Sizes { model, dims, same: &[], judge: Judge::Gap }
+    Sizes { model, dims, same: &[], judge: Judge::Gap, spread: 0.0 }
 }
 
 const fn quantised(model: &'static str, dims: &'static [(&'static str, usize, usize, usize)]) -> Sizes {
@@ -82,11 +85,12 @@ pub const MODELS: &[Sizes] = &[
             ("DynamicDimension.2", 1, 1, 1),
         ],
     ),
-    sizes("piper_joe", &[("batch_size", 1, 1, 1), ("phonemes", 4, 64, 1)]),
+    Sizes { spread: 1.2e-4, ..sizes("piper_joe", &[("batch_size", 1, 1, 1), ("phonemes", 4, 64, 1)]) },
     sizes("oww_mel", &[("batch_size", 1, 2, 1), ("samples", 640, 6400, 1)]),
     sizes("oww_embed", &[("unk__314", 1, 8, 1)]),
     sizes("magika", &[("unk__214", 1, 8, 1)]),
-    sizes("basic_pitch", &[("unk__749", 1, 3, 1)]),
+    // It takes logarithms of powers, and noise has some next to zero.
+    Sizes { spread: 1.4e-3, ..sizes("basic_pitch", &[("unk__749", 1, 3, 1)]) },
     sizes("mobilenet_v2", PICTURES),
     quantised("mobilenet_v2_qdq", PICTURES),
     quantised("mobilenet_v2_qop", PICTURES),
@@ -96,7 +100,8 @@ pub const MODELS: &[Sizes] = &[
     sizes("vit_s_focus", &[("batch_size", 1, 2, 1)]),
 ];
 
-/// The largest gap of float models: sums in another order.
+/// The largest gap of float models: sums in another order. For models with a spread of their own, twice that where it is
+/// more.
 const LARGEST_GAP: f64 = 1e-4;
 /// The largest angle of quantised models; noise as input leaves them little else to tell.
 const LARGEST_ANGLE: f64 = 2e-2;
@@ -183,7 +188,7 @@ pub fn check(sizes: &Sizes, file: &Path, count: usize, by_meaning: usize) -> Res
         seen.largest_angle = seen.largest_angle.max(angle);
     }
     seen.means_the_same = match sizes.judge {
-        Judge::Gap => seen.largest_gap <= LARGEST_GAP,
+        Judge::Gap => seen.largest_gap <= LARGEST_GAP.max(2.0 * sizes.spread),
         Judge::Angle => seen.largest_angle <= LARGEST_ANGLE,
     };
     Ok(seen)

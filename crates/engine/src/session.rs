@@ -66,7 +66,13 @@ impl Session {
     ) -> Result<Outputs<'a>, RunError> {
         let values = self.arrange(inputs)?;
         let at = match self.plans.iter().position(|p| matches(&p.types, &values)) {
-            Some(at) => at,
+            Some(0) => 0,
+            // Only one plan runs at a time: the arena goes from the one that ran last to the one that runs next.
+            Some(at) => {
+                let arena = self.plans[0].state.give_arena();
+                self.plans[at].state.adopt(arena);
+                at
+            }
             None => self.add_plan(&values)?,
         };
         self.plans[..=at].rotate_right(1);
@@ -180,7 +186,10 @@ impl Session {
     fn push_plan(&mut self, types: Vec<(ElementType, Shape)>) -> Result<usize, RunError> {
         let stage = self.compiled.plan(&types)?;
         self.plans.truncate(KEPT_PLANS - 1);
-        self.plans.push(Planned { types, state: StageState::new(Arc::new(stage))? });
+        // The arena of the plan that ran last is large enough or must be made anew.
+        let arena = self.plans.first_mut().map(|plan| plan.state.give_arena());
+        let state = StageState::with_arena(Arc::new(stage), arena.unwrap_or_default())?;
+        self.plans.push(Planned { types, state });
         Ok(self.plans.len() - 1)
     }
 }

@@ -45,14 +45,42 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
 pub enum Lowered {
     /// The first output is the first input's bytes: nothing runs.
     Alias,
+    /// Each output is a part of the first input's bytes, from this byte on, one offset for each. Nothing runs where the
+    /// input lies in the arena; where it does not, the kernel copies.
+    Parts(SmallVec<[usize; 4]>, Box<dyn Lowering>),
+    /// The inputs are the output's bytes, one behind the other. Nothing runs where the steps that write them can write
+    /// into the output; where they cannot, the kernel copies.
+    Whole(Box<dyn Lowering>),
     /// A kernel, still to be prepared.
     Kernel(Box<dyn Lowering>),
+}
+
+impl Lowered {
+    /// A kernel that need not run where the outputs can be parts of the first input, from these bytes on.
+    #[must_use]
+    pub fn or_parts(self, offsets: SmallVec<[usize; 4]>) -> Self {
+        match self {
+            Self::Kernel(kernel) => Self::Parts(offsets, kernel),
+            other => other,
+        }
+    }
+
+    /// A kernel that need not run where the inputs can be written one behind the other.
+    #[must_use]
+    pub fn or_whole(self) -> Self {
+        match self {
+            Self::Kernel(kernel) => Self::Whole(kernel),
+            other => other,
+        }
+    }
 }
 
 impl std::fmt::Debug for Lowered {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Alias => "Alias",
+            Self::Parts(..) => "Parts",
+            Self::Whole(_) => "Whole",
             Self::Kernel(_) => "Kernel",
         })
     }

@@ -15,6 +15,7 @@ use crate::placement::{CUSTOM, Placement, REFERENCE, RUNTIME, Refusal, StepRepor
 use crate::plan::{
     Continuation, Handover, Location, MemoryReport, OutputSource, Stage, Step, StepKind, ValueNote,
 };
+use crate::views::Views;
 use crate::{
     Backend, CompileContext, CompileError, CompiledNode, LoopPlan, Lowered, NodeView, PackCache, Unsupported,
 };
@@ -71,7 +72,7 @@ pub(crate) fn compile_for(
     results.extend(handed.iter().map(|&value| Output { name: String::new(), value }));
     graph.set_outputs(results);
     let (mut graph, planner) = lay_out(graph, &cut, options, &mut reports)?;
-    let mut plan = planner.plan(&graph);
+    let mut plan = planner.plan(&graph, options.packs)?;
     let results = graph.outputs().to_vec();
     plan.outputs = results[..count]
         .iter()
@@ -234,8 +235,7 @@ struct Draft {
 
 struct Planner {
     drafts: Vec<Draft>,
-    /// For an alias, the value whose bytes it is.
-    roots: HashMap<ValueId, ValueId>,
+    views: Views,
     placement: Placement,
     /// Number of loops so far.
     loops: usize,
@@ -256,27 +256,35 @@ impl Planner {
     fn new(graph: &Graph, cut: &Cut, options: &CompileOptions<'_>) -> Result<Self, Unlowered> {
         let context = CompileContext { packs: options.packs, threads: options.threads };
         let mut planner =
-            Self { drafts: Vec::new(), roots: HashMap::new(), placement: Placement::default(), loops: 0 };
+            Self { drafts: Vec::new(), views: Views::default(), placement: Placement::default(), loops: 0 };
         for id in graph.order()? {
             let node = graph.node(id);
             check_sizes(graph, node)?;
             let mut refused: Vec<Refusal> = Vec::new();
             let mut compiled: Option<(crate::BackendId, Box<dyn CompiledNode>)> = None;
-            let mut alias = false;
+            let mut view = false;
             let own = matches!(node.op, Op::Loop(_)) || hands_on(graph, node);
             for backend in options.backends.iter().filter(|_| !own) {
                 if cut.dynamic.contains(&id) {
                     refused.push(Refusal { backend: backend.id(), reason: Unsupported::RunTimeShape });
                     continue;
                 }
-                match backend.lower(NodeView { graph, id }) {
-                    Ok(Lowered::Alias) => alias = true,
-                    Ok(Lowered::Kernel(_)) if has_text(graph, node) => {
+                let lowered = backend.lower(NodeView { graph, id });
+                view = lowered.as_ref().is_ok_and(|lowered| planner.views.take(graph, node, lowered));
+                match lowered {
+                    Ok(_) if view => {}
+                    Ok(Lowered::Alias) => {
+                        refused.push(Refusal { backend: backend.id(), reason: Unsupported::RunTimeShape });
+                        continue;
+                    }
+                    Ok(_) if has_text(graph, node) => {
                         let reason = Unsupported::ElementType(ElementType::String);
                         refused.push(Refusal { backend: backend.id(), reason });
                         continue;
                     }
-                    Ok(Lowered::Kernel(lowering)) => {
+                    Ok(
+                        Lowered::Kernel(lowering) | Lowered::Parts(_, lowering) | Lowered::Whole(lowering),
+                    ) => {
                         compiled = Some((backend.id(), lowering.compile(&context)?));
                     }
                     Err(reason) => {
@@ -286,19 +294,13 @@ impl Planner {
                 }
                 break;
             }
-            if alias && let (Some(from), Some(to)) = (node.input(0), node.output()) {
-                let root = planner.root(from);
-                planner.roots.insert(to, root);
+            if view {
                 planner.placement.aliases += 1;
                 continue;
             }
             planner.add(graph, id, refused, compiled, options)?;
         }
         Ok(planner)
-    }
-
-    fn root(&self, value: ValueId) -> ValueId {
-        self.roots.get(&value).copied().unwrap_or(value)
     }
 
     fn add(
@@ -363,33 +365,44 @@ impl Planner {
             outputs: node.outputs.iter().flatten().map(|v| graph.value(*v).ty.to_string()).collect(),
             cost,
         });
+        self.views.given(&node.outputs, self.drafts.len(), matches!(kind, StepKind::Kernel(_)));
         self.drafts.push(Draft { kind, node: id, scratch });
         Ok(())
     }
 
-    fn plan(mut self, graph: &Graph) -> Planned {
+    fn plan(mut self, graph: &Graph, packs: &PackCache) -> Result<Planned, CompileError> {
         let end = self.drafts.len();
         // The last step that reads each root value.
         let mut last: HashMap<ValueId, usize> = HashMap::new();
         for (index, draft) in self.drafts.iter().enumerate() {
             for value in graph.node(draft.node).inputs.iter().flatten() {
-                last.insert(self.root(*value), index);
+                last.insert(self.views.root(*value).0, index);
             }
         }
         for output in graph.outputs() {
-            last.insert(self.root(output.value), end);
+            last.insert(self.views.root(output.value).0, end);
         }
         let mut locations: HashMap<ValueId, Location> = HashMap::new();
         for (index, &value) in graph.inputs().iter().enumerate() {
             locations.insert(value, Location::Input(index));
         }
-        let (mut intervals, mut owners) = (Vec::new(), Vec::new());
+        let (mut intervals, mut owners) = (Vec::<Interval>::new(), Vec::new());
+        // The interval of each value in the arena that holds others.
+        let mut wholes: HashMap<ValueId, usize> = HashMap::new();
         let mut slots = 0;
         let mut frees: Vec<SmallVec<[usize; 2]>> = vec![SmallVec::new(); end];
         for (index, draft) in self.drafts.iter().enumerate() {
             for &value in graph.node(draft.node).outputs.iter().flatten() {
-                let until = last.get(&value).copied().unwrap_or(index);
-                let ty = graph.value(value).ty.tensor();
+                let root = self.views.root(value).0;
+                let until = last.get(&root).copied().unwrap_or(index).max(index);
+                if let Some(&whole) = wholes.get(&root) {
+                    intervals[whole].last = intervals[whole].last.max(until);
+                    continue;
+                }
+                if root != value {
+                    wholes.insert(root, intervals.len());
+                }
+                let ty = graph.value(root).ty.tensor();
                 // Texts have no size.
                 let bytes = ty
                     .filter(|ty| ty.element != ElementType::String)
@@ -403,7 +416,7 @@ impl Planner {
                 };
                 if in_arena {
                     intervals.push(Interval { bytes: bytes.unwrap_or(0), first: index, last: until });
-                    owners.push(Some(value));
+                    owners.push(Some(root));
                 } else {
                     locations.insert(value, Location::Slot(slots));
                     if until < end {
@@ -430,37 +443,46 @@ impl Planner {
             }
         }
         let mut constants: Vec<Tensor> = Vec::new();
-        let mut find = |value: ValueId, locations: &mut HashMap<ValueId, Location>| -> Option<Location> {
+        let mut find = |value: ValueId, locations: &mut HashMap<ValueId, Location>| {
             if let Some(location) = locations.get(&value) {
-                return Some(*location);
+                return Ok::<_, CompileError>(Some(*location));
             }
-            let tensor = aligned(&laid_out(graph.constant(value)?, graph.value(value).layout));
-            constants.push(tensor);
+            let Some(tensor) = graph.constant(value) else { return Ok(None) };
+            constants.push(readable(tensor, graph.value(value).layout, packs)?);
             let location = Location::Constant(constants.len() - 1);
             locations.insert(value, location);
-            Some(location)
+            Ok(Some(location))
         };
-        for (&value, &root) in &self.roots {
-            if let Some(location) = find(root, &mut locations) {
-                locations.insert(value, location);
+        let views = self.views.all();
+        for &(value, _) in &views {
+            let root = self.views.root(value).0;
+            if let Some(location) = find(root, &mut locations)? {
+                locations.insert(value, self.views.place(graph, value, location));
             }
         }
         for output in graph.outputs() {
-            find(output.value, &mut locations);
+            find(output.value, &mut locations)?;
         }
-        let mut aliases: HashMap<ValueId, SmallVec<[(ValueId, Location); 1]>> = HashMap::new();
-        let mut roots: Vec<(ValueId, ValueId)> =
-            self.roots.iter().map(|(&value, &root)| (value, root)).collect();
-        roots.sort_unstable();
-        for (value, root) in roots {
-            if let Some(location) = locations.get(&root) {
-                aliases.entry(root).or_default().push((value, *location));
+        let drafted: HashSet<ValueId> = self
+            .drafts
+            .iter()
+            .flat_map(|draft| graph.node(draft.node).outputs.iter().flatten().copied())
+            .collect();
+        let mut aliases: Vec<SmallVec<[(ValueId, Location); 1]>> = vec![SmallVec::new(); end];
+        for (value, complete) in views {
+            if let (Some(step), Some(location)) = (complete, locations.get(&value))
+                && !drafted.contains(&value)
+            {
+                aliases[step].push((value, *location));
             }
         }
         let mut steps = Vec::with_capacity(end);
         for (index, draft) in std::mem::take(&mut self.drafts).into_iter().enumerate() {
             let node = graph.node(draft.node);
-            let reads = node.inputs.iter().map(|v| v.and_then(|v| find(v, &mut locations))).collect();
+            let mut reads = SmallVec::new();
+            for value in &node.inputs {
+                reads.push(value.map(|value| find(value, &mut locations)).transpose()?.flatten());
+            }
             let writes: SmallVec<[Option<Location>; 1]> =
                 node.outputs.iter().map(|v| v.and_then(|v| locations.get(&v).copied())).collect();
             let mut ranges: SmallVec<[(usize, usize); 4]> = writes
@@ -479,7 +501,7 @@ impl Planner {
                 reads,
                 writes,
                 outputs: node.outputs.clone(),
-                aliases: node.outputs.iter().flatten().filter_map(|v| aliases.remove(v)).flatten().collect(),
+                aliases: std::mem::take(&mut aliases[index]),
                 ranges,
                 frees: std::mem::take(&mut frees[index]),
             });
@@ -497,23 +519,37 @@ impl Planner {
             lower_bound: lower_bound(&intervals),
             constants: constants.iter().map(|t| t.bytes().len()).sum(),
         };
-        Planned { steps, constants, locations, slots, placement: self.placement, memory, outputs: Vec::new() }
+        let outputs = Vec::new();
+        Ok(Planned { steps, constants, locations, slots, placement: self.placement, memory, outputs })
     }
 }
 
-/// A constant with its bytes in memory order; its shape stays logical.
-fn laid_out(tensor: &Tensor, layout: Layout) -> Tensor {
-    let rank = tensor.shape().len();
-    if layout == Layout::Plain || rank < 3 {
-        return tensor.clone();
+/// Constants from this size on are copied once for all plans.
+const LARGE: usize = 4096;
+
+/// A constant as kernels read it in place: in memory order and aligned. Its shape stays logical.
+fn readable(tensor: &Tensor, layout: Layout, packs: &PackCache) -> Result<Tensor, CompileError> {
+    let permuted = layout != Layout::Plain && tensor.shape().len() >= 3;
+    let is_aligned = tensor.bytes().as_ptr().addr().is_multiple_of(16);
+    if tensor.element() == ElementType::String || (is_aligned && !permuted) {
+        return Ok(tensor.clone());
     }
-    let memory = tensor.permuted(&layout.permutation(rank));
+    let make = || aligned(&if permuted { laid_out(tensor, layout) } else { tensor.clone() });
+    if tensor.bytes().len() < LARGE {
+        return Ok(make());
+    }
+    // The same bytes may be another tensor's too, under another shape.
+    let form = format!("{}{} in place {}", tensor.element(), tensor.shape(), layout.name());
+    Ok(packs.get(tensor, &form, || Ok(make()))?.as_ref().clone())
+}
+
+fn laid_out(tensor: &Tensor, layout: Layout) -> Tensor {
+    let memory = tensor.permuted(&layout.permutation(tensor.shape().len()));
     memory.and_then(|t| t.reshape(tensor.shape().clone()).ok()).unwrap_or_else(|| tensor.clone())
 }
 
-/// A constant whose bytes kernels can read in place; shared when they already can.
 fn aligned(tensor: &Tensor) -> Tensor {
-    if tensor.bytes().as_ptr().addr().is_multiple_of(16) || tensor.element() == ElementType::String {
+    if tensor.bytes().as_ptr().addr().is_multiple_of(16) {
         return tensor.clone();
     }
     Tensor::from_bytes(tensor.element(), tensor.shape().clone(), tensor.bytes())

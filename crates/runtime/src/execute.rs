@@ -404,17 +404,31 @@ fn run_kernel(
     node.run(&mut Bindings { inputs: reads, outputs, scratch, team })
 }
 
+/// An arena of at least so many bytes: this one, or where it is too small, a new one in its place.
+fn at_least(arena: Arena, bytes: usize) -> Result<Arena, crate::CompileError> {
+    if arena.len() >= bytes {
+        return Ok(arena);
+    }
+    drop(arena);
+    let what = || "the values of a run".to_owned();
+    Arena::try_new(bytes).ok_or_else(|| crate::CompileError::OutOfMemory { what: what(), bytes })
+}
+
 impl StageState {
     /// Memory for a stage.
     ///
     /// # Errors
     /// [`CompileError::OutOfMemory`](crate::CompileError::OutOfMemory).
     pub fn new(stage: Arc<Stage>) -> Result<Self, crate::CompileError> {
-        let bytes = stage.arena_bytes;
-        let arena = Arena::try_new(bytes).ok_or_else(|| crate::CompileError::OutOfMemory {
-            what: "the values of a run".to_owned(),
-            bytes,
-        })?;
+        Self::with_arena(stage, Arena::default())
+    }
+
+    /// As [`StageState::new`], with an arena that is there already; a larger one takes its place where it is too small.
+    ///
+    /// # Errors
+    /// As [`StageState::new`].
+    pub fn with_arena(stage: Arc<Stage>, arena: Arena) -> Result<Self, crate::CompileError> {
+        let arena = at_least(arena, stage.arena_bytes)?;
         let slots = vec![None; stage.slots];
         let loops = stage.steps.iter().filter(|step| matches!(step.kind, StepKind::Loop(_)));
         let loops = loops.map(|_| LoopState::new()).collect();
@@ -424,6 +438,19 @@ impl StageState {
     /// The stage.
     pub fn stage(&self) -> &Arc<Stage> {
         &self.core.stage
+    }
+
+    /// Gives the arena away, and with it the results of the last run. The next run makes a new one unless
+    /// [`StageState::adopt`] brings one before.
+    pub fn give_arena(&mut self) -> Arena {
+        std::mem::take(&mut self.core.arena)
+    }
+
+    /// Takes an arena over, where it is larger than its own.
+    pub fn adopt(&mut self, arena: Arena) {
+        if arena.len() > self.core.arena.len() {
+            self.core.arena = arena;
+        }
     }
 
     /// The stages that the last run went through, first to last, each before those of the bodies of its loops.
@@ -470,15 +497,26 @@ impl StageState {
         seed: u64,
         probe: &mut dyn Probe,
     ) -> Result<(), RunError> {
+        if self.core.arena.len() < self.core.stage.arena_bytes {
+            self.core.arena = at_least(std::mem::take(&mut self.core.arena), self.core.stage.arena_bytes)?;
+        }
         self.core.run(inputs, options, team, seed, probe)?;
         if self.core.stage.rest.is_none() {
             return Ok(());
         }
         let at = match self.children.iter().position(|c| c.key.matches(&self.core, inputs)) {
-            Some(at) => at,
+            Some(0) => 0,
+            // Only one of them runs at a time: the arena goes from the one that ran last to the one that runs next.
+            Some(at) => {
+                let arena = self.children[0].state.give_arena();
+                self.children[at].state.adopt(arena);
+                at
+            }
             None => {
                 let key = Key::of(&self.core, inputs)?;
-                let state = continuation(&self.core, &key, options)?;
+                let stage = continuation(&self.core, &key, options)?;
+                let arena = self.children.first_mut().map(|child| child.state.give_arena());
+                let state = StageState::with_arena(stage, arena.unwrap_or_default())?;
                 self.children.truncate(KEPT_PLANS - 1);
                 self.children.push(Child { key, state });
                 self.children.len() - 1
@@ -556,7 +594,7 @@ impl Key {
 }
 
 /// Compiles what follows a stage for the values at hand.
-fn continuation(core: &Core, key: &Key, options: &CompileOptions<'_>) -> Result<StageState, RunError> {
+fn continuation(core: &Core, key: &Key, options: &CompileOptions<'_>) -> Result<Arc<Stage>, RunError> {
     let rest = core.stage.rest.as_ref().ok_or_else(|| RunError::MissingInput("nothing follows".into()))?;
     let mut graph = rest.graph.clone();
     let mut graph_inputs = Vec::new();
@@ -571,6 +609,5 @@ fn continuation(core: &Core, key: &Key, options: &CompileOptions<'_>) -> Result<
         }
     }
     graph.set_inputs(graph_inputs);
-    let stage = compile_for(graph, options, core.stage.repeats)?;
-    Ok(StageState::new(Arc::new(stage))?)
+    Ok(Arc::new(compile_for(graph, options, core.stage.repeats)?))
 }

@@ -18,6 +18,7 @@ mod packs;
 mod placement;
 mod plan;
 mod probe;
+mod views;
 
 pub use backend::{
     Backend, BackendId, Bindings, CompileContext, CompiledNode, DeviceInfo, Lowered, Lowering, NodeView,

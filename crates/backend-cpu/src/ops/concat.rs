@@ -4,7 +4,7 @@ use armet_graph::ops::Concat;
 use armet_kernels::transpose::Concatenation;
 use armet_runtime::{Lowered, NodeView, Unsupported};
 
-use super::support::{axis, element_size, memory_axis, same_storage, shapes};
+use super::support::{axis, element_size, lie_in_a_row, memory_axis, same_storage, shapes};
 use crate::direct;
 
 pub(crate) fn lower(op: &Concat, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
@@ -26,12 +26,13 @@ pub(crate) fn lower(op: &Concat, node: NodeView<'_>) -> Result<Lowered, Unsuppor
         extents.push(node.shape(index)?[at]);
     }
     let memory = layout.physical(&output);
-    let copy =
-        Concatenation::new(&memory, memory_axis(at, output.len(), layout), &extents, size).map_err(shapes)?;
-    Ok(direct(format!("concat_{size}"), move |b| {
+    let memory_at = memory_axis(at, output.len(), layout);
+    let copy = Concatenation::new(&memory, memory_at, &extents, size).map_err(shapes)?;
+    let kernel = direct(format!("concat_{size}"), move |b| {
         let y = b.output_bytes(0);
         for index in 0..copy.pieces() {
             copy.run_piece(index, b.team(), b.bytes(index), y);
         }
-    }))
+    });
+    Ok(if lie_in_a_row(&memory, memory_at) { kernel.or_whole() } else { kernel })
 }

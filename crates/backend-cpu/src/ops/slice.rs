@@ -3,6 +3,7 @@
 use armet_graph::ops::window::slice_range;
 use armet_kernels::transpose::Slice;
 use armet_runtime::{Lowered, NodeView, Unsupported};
+use smallvec::SmallVec;
 
 use super::support::{axis, element_size, memory_axis, same_layout, same_storage, shapes};
 use crate::direct;
@@ -35,5 +36,14 @@ pub(crate) fn lower(node: NodeView<'_>) -> Result<Lowered, Unsupported> {
         strides[at] = isize::try_from(range.step()).unwrap_or(isize::MAX);
     }
     let copy = Slice::new(&memory, &starts, &strides, &extents, size).map_err(shapes)?;
-    Ok(direct(format!("slice_{size}"), move |b| copy.run(b.team(), b.bytes(0), b.output_bytes(0))))
+    let kernel = direct(format!("slice_{size}"), move |b| copy.run(b.team(), b.bytes(0), b.output_bytes(0)));
+    // One part in a row: only the first axis that is longer than one is cut, and without gaps.
+    let cut = (0..rank).find(|&i| memory[i] != 1).unwrap_or(0);
+    let whole = |i: usize| extents[i] == memory[i] && (strides[i] == 1 || memory[i] == 1);
+    let in_a_row = rank > 0 && strides[cut] == 1 && (0..rank).all(|i| i == cut || whole(i));
+    if !in_a_row {
+        return Ok(kernel);
+    }
+    let row: usize = memory[cut + 1..].iter().product::<usize>() * size;
+    Ok(kernel.or_parts(SmallVec::from_slice(&[starts[cut] * row])))
 }

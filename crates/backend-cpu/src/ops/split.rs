@@ -3,8 +3,9 @@
 use armet_graph::ops::Split;
 use armet_kernels::transpose::Slice;
 use armet_runtime::{Lowered, NodeView, Unsupported};
+use smallvec::SmallVec;
 
-use super::support::{axis, element_size, memory_axis, same_layout, same_storage, shapes};
+use super::support::{axis, element_size, lie_in_a_row, memory_axis, same_layout, same_storage, shapes};
 use crate::direct;
 
 pub(crate) fn lower(op: &Split, node: NodeView<'_>) -> Result<Lowered, Unsupported> {
@@ -32,6 +33,8 @@ pub(crate) fn lower(op: &Split, node: NodeView<'_>) -> Result<Lowered, Unsupport
     let steps = vec![1isize; rank];
     let mut start = 0;
     let mut copies = Vec::with_capacity(outputs);
+    let row: usize = memory[memory_at + 1..].iter().product::<usize>() * size;
+    let mut offsets = SmallVec::new();
     for (index, &length) in lengths.iter().enumerate().take(outputs) {
         let mut starts = vec![0usize; rank];
         starts[memory_at] = start;
@@ -43,12 +46,14 @@ pub(crate) fn lower(op: &Split, node: NodeView<'_>) -> Result<Lowered, Unsupport
             }
             copies.push((index, Slice::new(&memory, &starts, &steps, &extents, size).map_err(shapes)?));
         }
+        offsets.push(start * row);
         start += length;
     }
-    Ok(direct(format!("split_{size}"), move |b| {
+    let kernel = direct(format!("split_{size}"), move |b| {
         for (index, copy) in &copies {
             let y = b.output_bytes(*index);
             copy.run(b.team(), b.bytes(0), y);
         }
-    }))
+    });
+    Ok(if lie_in_a_row(&memory, memory_at) { kernel.or_parts(offsets) } else { kernel })
 }

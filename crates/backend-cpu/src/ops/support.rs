@@ -102,3 +102,8 @@ pub(super) fn plain(node: NodeView<'_>) -> Result<(), Unsupported> {
 pub(super) fn around(shape: &[usize], axis: usize) -> (usize, usize, usize) {
     (shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product())
 }
+
+/// Whether parts along an axis lie one behind the other in memory: nothing longer than one comes before the axis.
+pub(super) fn lie_in_a_row(memory: &[usize], axis: usize) -> bool {
+    memory[..axis].iter().all(|&length| length == 1)
+}

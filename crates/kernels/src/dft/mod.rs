@@ -120,7 +120,7 @@ impl Dft {
         let together = if complex { 1 } else { 2 };
         let lines = outer * inner;
         let tasks = lines.div_ceil(together);
-        let step = GRAIN.div_ceil(n).max(tasks.div_ceil(team.threads() * 4));
+        let step = GRAIN.div_ceil(n.max(1)).max(tasks.div_ceil(team.threads() * 4));
         let output = DisjointMut::new(y);
         let scratch = DisjointMut::new(scratch);
         team.run_with_thread(tasks.div_ceil(step), &|thread, task| {

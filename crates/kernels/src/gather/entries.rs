@@ -41,7 +41,7 @@ impl Reversal {
         if y.is_empty() {
             return Ok(());
         }
-        let rows = GRAIN.div_ceil(self.row);
+        let rows = GRAIN.div_ceil(self.row.max(1));
         team.parallel_chunks_mut(y, rows * self.row, &|task, y| {
             for (row, y) in (task * rows..).zip(y.chunks_exact_mut(self.row)) {
                 let at = row / time_stride % time;
@@ -121,7 +121,7 @@ pub fn one_hot<T: Copy + Send + Sync, I: Index>(
         return;
     }
     let group = depth * inner;
-    let groups = GRAIN.div_ceil(group);
+    let groups = GRAIN.div_ceil(group.max(1));
     team.parallel_chunks_mut(y, groups * group, &|task, y| {
         y.fill(off);
         for (index, y) in (task * groups..).zip(y.chunks_exact_mut(group)) {

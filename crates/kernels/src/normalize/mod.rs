@@ -67,7 +67,7 @@ fn rows(
     }
     assert!(row > 0 && x.len().is_multiple_of(row), "the input is not rows of the scale's length");
     let output = DisjointMut::new(y);
-    team.parallel_ranges(x.len() / row, GRAIN.div_ceil(row), 1, &|start, end| {
+    team.parallel_ranges(x.len() / row, GRAIN.div_ceil(row.max(1)), 1, &|start, end| {
         // SAFETY: tasks have rows that do not meet.
         let y = unsafe { output.slice_mut(start * row, (end - start) * row) };
         dispatch(isas, Rows { x: &x[start * row..end * row], scale, bias, epsilon, is_centred, y });
@@ -148,7 +148,7 @@ impl GroupNorm {
         let group_width = width;
         let width = if is_narrow { (COLUMNS / width * width).min(channels) } else { width };
         let items = channels.div_ceil(width);
-        team.parallel_ranges(batch * items, GRAIN.div_ceil(width * spatial), 1, &|start, end| {
+        team.parallel_ranges(batch * items, GRAIN.div_ceil((width * spatial).max(1)), 1, &|start, end| {
             for item in start..end {
                 let channel = item % items * width;
                 let width = width.min(channels - channel);
@@ -326,7 +326,7 @@ pub fn scale_shift(
     }
     let output = DisjointMut::new(y);
     let row = if inner == 1 { channels } else { inner };
-    team.parallel_ranges(x.len() / row, GRAIN.div_ceil(row), 1, &|start, end| {
+    team.parallel_ranges(x.len() / row, GRAIN.div_ceil(row.max(1)), 1, &|start, end| {
         // SAFETY: tasks have rows that do not meet.
         let y = unsafe { output.slice_mut(start * row, (end - start) * row) };
         dispatch(isas, ScaleShift { inner, first: start, x: &x[start * row..end * row], scale, shift, y });

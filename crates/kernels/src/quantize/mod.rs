@@ -138,7 +138,7 @@ pub fn quantize_linear<T: Quantized>(
     assert_eq!(y.len(), x.len(), "input and output differ in length");
     let output = DisjointMut::new(y);
     if inner == 1 && channels > 1 {
-        team.parallel_ranges(outer, GRAIN.div_ceil(channels), 1, &|start, end| {
+        team.parallel_ranges(outer, GRAIN.div_ceil(channels.max(1)), 1, &|start, end| {
             for row in start..end {
                 // SAFETY: every row is written by the one task that has its index.
                 let y = unsafe { output.slice_mut(row * channels, channels) };
@@ -211,7 +211,7 @@ pub fn dequantize_linear<T: Quantized>(
     assert_eq!(y.len(), x.len(), "input and output differ in length");
     let output = DisjointMut::new(y);
     if inner == 1 && channels > 1 {
-        team.parallel_ranges(outer, GRAIN.div_ceil(channels), 1, &|start, end| {
+        team.parallel_ranges(outer, GRAIN.div_ceil(channels.max(1)), 1, &|start, end| {
             for row in start..end {
                 // SAFETY: every row is written by the one task that has its index.
                 let y = unsafe { output.slice_mut(row * channels, channels) };

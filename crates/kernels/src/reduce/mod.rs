@@ -128,7 +128,7 @@ impl Reduction {
     fn for_stretches(&self, team: &Team, body: &(dyn Fn(usize, usize, usize) + Sync)) {
         let rows = self.output_length / self.columns.max(1);
         let blocks = self.columns.div_ceil(COLUMNS);
-        let per_item = self.count.max(1) * self.columns.min(COLUMNS);
+        let per_item = self.count.max(1) * self.columns.clamp(1, COLUMNS);
         team.parallel_ranges(rows * blocks, GRAIN.div_ceil(per_item), 1, &|start, end| {
             for item in start..end {
                 let (index, column) = (item / blocks, item % blocks * COLUMNS);

@@ -131,7 +131,7 @@ pub fn top_k<T: PartialOrd + Copy + Send + Sync>(
     let indices = indices.map(DisjointMut::new);
     let scratch = DisjointMut::new(scratch);
     let lines = outer * inner;
-    let step = GRAIN.div_ceil(axis).max(lines.div_ceil(team.threads() * 4));
+    let step = GRAIN.div_ceil(axis.max(1)).max(lines.div_ceil(team.threads() * 4));
     team.run_with_thread(lines.div_ceil(step), &|thread, task| {
         // SAFETY: every thread has a part of its own, and runs one task at a time.
         let order = unsafe { scratch.slice_mut(thread * axis, axis) };

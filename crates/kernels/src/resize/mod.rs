@@ -114,7 +114,7 @@ impl Resize {
             [(axis, columns)] => {
                 let (input, output) = (axis.input * self.inner, axis.output * self.inner);
                 let whole = DisjointMut::new(y);
-                team.parallel_ranges(self.outer, GRAIN.div_ceil(output), 1, &|start, end| {
+                team.parallel_ranges(self.outer, GRAIN.div_ceil(output.max(1)), 1, &|start, end| {
                     for row in start..end {
                         // SAFETY: every row is written by the one task that has its index.
                         let y = unsafe { whole.slice_mut(row * output, output) };
@@ -195,7 +195,7 @@ impl Resize {
     fn run_general(&self, team: &Team, x: &[f32], y: &mut [f32]) {
         let whole = DisjointMut::new(y);
         let places = self.output_length / self.inner;
-        team.parallel_ranges(places, GRAIN.div_ceil(self.inner), 1, &|start, end| {
+        team.parallel_ranges(places, GRAIN.div_ceil(self.inner.max(1)), 1, &|start, end| {
             for place in start..end {
                 // SAFETY: every place is written by the one task that has its index.
                 let y = unsafe { whole.slice_mut(place * self.inner, self.inner) };

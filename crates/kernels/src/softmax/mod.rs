@@ -48,7 +48,7 @@ pub fn softmax(
     }
     let output = DisjointMut::new(y);
     if inner == 1 {
-        team.parallel_ranges(outer, GRAIN.div_ceil(axis), 1, &|start, end| {
+        team.parallel_ranges(outer, GRAIN.div_ceil(axis.max(1)), 1, &|start, end| {
             // SAFETY: tasks have rows that do not meet.
             let y = unsafe { output.slice_mut(start * axis, (end - start) * axis) };
             dispatch(isas, Rows { function, axis, x: &x[start * axis..end * axis], y });
@@ -56,16 +56,29 @@ pub fn softmax(
         return;
     }
     let blocks = inner.div_ceil(COLUMNS);
-    team.parallel_ranges(outer * blocks, GRAIN.div_ceil(axis * COLUMNS.min(inner)), 1, &|start, end| {
-        for item in start..end {
-            let column = item % blocks * COLUMNS;
-            let first = item / blocks * axis * inner + column;
-            dispatch(
-                isas,
-                Columns { function, axis, inner, count: COLUMNS.min(inner - column), first, x, y: &output },
-            );
-        }
-    });
+    team.parallel_ranges(
+        outer * blocks,
+        GRAIN.div_ceil((axis * COLUMNS.min(inner)).max(1)),
+        1,
+        &|start, end| {
+            for item in start..end {
+                let column = item % blocks * COLUMNS;
+                let first = item / blocks * axis * inner + column;
+                dispatch(
+                    isas,
+                    Columns {
+                        function,
+                        axis,
+                        inner,
+                        count: COLUMNS.min(inner - column),
+                        first,
+                        x,
+                        y: &output,
+                    },
+                );
+            }
+        },
+    );
 }
 
 /// Rows that are normalised each.

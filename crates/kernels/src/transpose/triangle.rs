@@ -30,7 +30,7 @@ impl Triangle {
             return;
         }
         assert!(x.len().is_multiple_of(row * self.rows), "the slices do not hold whole matrices");
-        let rows = GRAIN.div_ceil(row);
+        let rows = GRAIN.div_ceil(row.max(1));
         team.parallel_chunks_mut(y, rows * row, &|task, y| {
             for (index, y) in (task * rows..).zip(y.chunks_exact_mut(row)) {
                 let x = &x[index * row..][..row];
