@@ -18,6 +18,7 @@ mod packs;
 mod placement;
 mod plan;
 mod probe;
+mod value_ref;
 mod views;
 
 pub use backend::{
@@ -25,10 +26,11 @@ pub use backend::{
 };
 pub use compile::{CompileOptions, compile};
 pub use error::{CompileError, RunError, Unsupported};
-pub use execute::{StageState, ValueRef};
+pub use execute::StageState;
 pub use looping::LoopPlan;
 pub use memory::{Interval, MemoryPlan, plan_memory};
 pub use packs::PackCache;
 pub use placement::{CUSTOM, Placement, REFERENCE, RUNTIME, Refusal, StepReport};
 pub use plan::{Continuation, Location, MemoryReport, OutputSource, Stage, Step, StepKind};
 pub use probe::{NoProbe, Probe, StepResult};
+pub use value_ref::ValueRef;

@@ -15,8 +15,9 @@ use armet_tensor::{Bool, ElementType, Shape, Tensor, TensorView};
 use smallvec::SmallVec;
 
 use crate::compile::{CompileOptions, compile_for};
-use crate::execute::{Kind, StageState};
+use crate::execute::StageState;
 use crate::plan::Stage;
+use crate::value_ref::Kind;
 use crate::{Probe, RunError, ValueRef};
 
 /// Plans of one body that are kept in any case.
