@@ -17,6 +17,8 @@ pub enum Resource {
     References,
     /// ONNX's own operator cases, as its Python package writes them.
     OnnxCases,
+    /// Cases of ONNX Runtime's operators, as `tools/reference/onnxruntime_cases.py` writes them.
+    OnnxRuntimeCases,
     /// ONNX's model suites, as its Python package has them.
     OnnxSuites,
     /// The Python of the prepared environment.
@@ -29,6 +31,7 @@ impl Resource {
             Self::Models => "models",
             Self::References => "references",
             Self::OnnxCases => "onnx-cases",
+            Self::OnnxRuntimeCases => "onnxruntime-cases",
             Self::OnnxSuites => "onnx-suites",
             Self::Python => "python/bin/python",
         }

@@ -1,4 +1,5 @@
-//! The standard's own cases on both backends: none fails, and at least as many pass as are promised.
+//! The standard's own cases and those of ONNX Runtime's operators on both backends: none fails, and at least as many pass as
+//! are promised.
 
 use std::process::Command;
 
@@ -30,6 +31,29 @@ fn hold(backend: &str, test: &str) {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// All cases of ONNX Runtime's operators pass.
+fn hold_microsoft(backend: &str, test: &str) {
+    let Some(cases) = Resource::OnnxRuntimeCases.find() else {
+        skip(test, "target/onnxruntime-cases");
+        return;
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_standard"));
+    let output = command.arg(cases).args(["--backend", backend]).output().expect("the runner starts");
+    let (lines, failures) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{lines}\n{failures}");
+    assert!(lines.ends_with(" passed, 0 failed, 0 refused\n") && !lines.starts_with("0 "), "{lines}");
+}
+
+#[test]
+fn operators_of_onnx_runtime_hold_on_cpu() {
+    hold_microsoft("cpu", "operators_of_onnx_runtime_hold_on_cpu");
+}
+
+#[test]
+fn operators_of_onnx_runtime_hold_by_meaning() {
+    hold_microsoft("reference", "operators_of_onnx_runtime_hold_by_meaning");
 }
 
 #[test]

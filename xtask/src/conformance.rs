@@ -30,7 +30,7 @@ pub(crate) struct ConformanceArguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Standard {
-    /// The node tests and model suites of the Python package onnx.
+    /// The node tests and model suites of the Python package onnx, and cases of ONNX Runtime's operators.
     Onnx,
 }
 
@@ -65,8 +65,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &ConformanceArguments) -> Re
 }
 
 /// The folders of cases, the node tests last.
-pub(crate) fn suites(workspace: &Workspace) -> Result<[PathBuf; 2]> {
-    let folders = [workspace.target("onnx-suites"), workspace.target("onnx-cases")];
+pub(crate) fn suites(workspace: &Workspace) -> Result<[PathBuf; 3]> {
+    let folders = ["onnx-suites", "onnxruntime-cases", "onnx-cases"].map(|name| workspace.target(name));
     match folders.iter().find(|folder| !folder.exists()) {
         Some(folder) => bail!("{} is missing; `cargo xtask models` makes it", folder.display()),
         None => Ok(folders),

@@ -1,7 +1,7 @@
 //! What the tests need beside the code: a Python environment, models, references, ONNX's operator cases.
 //!
-//! All of it goes below `target/` (`python`, `models`, `references`, `onnx-cases`, `onnx-suites`), is kept between runs, and is only
-//! made again when its recipe changed. What cannot be had is named, never a panic: the tests that need it are skipped.
+//! All of it goes below `target/` (`python`, `models`, `references`, `onnx-cases`, `onnx-suites`, `onnxruntime-cases`), is
+//! kept between runs, and is only made again when its recipe changed. What cannot be had is named, never a panic: the tests that need it are skipped.
 
 use std::{
     fs,
@@ -47,12 +47,15 @@ fn suites_and_cases(workspace: &Workspace, python: &Path, missing: &mut Missing)
     step("ONNX operator cases", missing, || {
         recipe(workspace, python, "onnx-cases", "tools/reference/onnx_cases.py")
     });
+    step("ONNX Runtime operator cases", missing, || {
+        recipe(workspace, python, "onnxruntime-cases", "tools/reference/onnxruntime_cases.py")
+    });
     step("ONNX model suites", missing, || {
         recipe(workspace, python, "onnx-suites", "tools/reference/onnx_suites.py")
     });
 }
 
-/// Prepares ONNX's own cases alone.
+/// Prepares the cases of operators alone.
 pub(crate) fn cases(workspace: &Workspace) -> Missing {
     let mut missing = Missing::default();
     if let Some(python) = step("Python environment", &mut missing, || python(workspace)) {
@@ -153,7 +156,7 @@ fn references(workspace: &Workspace, python: &Path) -> Result<()> {
     require(make, &workspace.target("prepare-references.log"))
 }
 
-/// What a script makes of the onnx package, made again when the script or its packages changed.
+/// What a script makes of the Python packages, made again when the script or its packages changed.
 fn recipe(workspace: &Workspace, python: &Path, folder: &str, script: &str) -> Result<()> {
     let recipe = workspace.read("tools/requirements.txt")? + &workspace.read(script)?;
     let stamp = workspace.target(folder).join("recipe");

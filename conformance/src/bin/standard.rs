@@ -63,7 +63,12 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         .iter()
         .map(|folder| {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
-            (if name == "onnx-cases" { "node".to_owned() } else { name.into_owned() }, folder)
+            let name = match &*name {
+                "onnx-cases" => "node",
+                "onnxruntime-cases" => "com.microsoft",
+                other => other,
+            };
+            (name.to_owned(), folder)
         })
         .collect();
     let folders: Vec<(&str, &std::path::Path)> =
@@ -108,7 +113,7 @@ fn report(arguments: &Arguments, results: &[(Suite, Vec<Ended>)]) -> std::io::Re
             .iter()
             .map(|(suite, ended)| {
                 serde_json::json!({
-                    "suite": suite.name, "onnx": suite.index.onnx, "counts": Counts::of(ended), "cases": ended,
+                    "suite": suite.name, "package": suite.index.package.to_string(), "counts": Counts::of(ended), "cases": ended,
                 })
             })
             .collect();

@@ -1,4 +1,5 @@
-//! ONNX's own cases: models with inputs and the outputs that the standard gives them, run as a user would run them.
+//! ONNX's own cases, and those made with ONNX Runtime for its operators: models with inputs and the outputs that they
+//! should have, run as a user would run them.
 //!
 //! Contract: every case of a suite ends as one [`Verdict`]. Cases run in processes of their own ([`pool`]), so that one
 //! that ends its process, or never ends, is a failure with a name and nothing more.
@@ -29,19 +30,45 @@ pub struct Suite {
 /// What `index.json` says.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Index {
-    /// Version of the package that they come from.
-    pub onnx: String,
+    /// The package that they come from, as its name and version.
+    #[serde(flatten)]
+    pub package: Package,
     /// The cases by name.
     pub cases: BTreeMap<String, Case>,
 }
 
+/// The package that made a suite.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Package {
+    /// The standard's own, in this version.
+    Onnx(String),
+    /// ONNX Runtime, whose operators are no standard's, in this version.
+    OnnxRuntime(String),
+}
+
+impl std::fmt::Display for Package {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Onnx(version) => write!(f, "onnx {version}"),
+            Self::OnnxRuntime(version) => write!(f, "onnxruntime {version}"),
+        }
+    }
+}
+
 /// One case.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 pub struct Case {
     /// Relative tolerance of float outputs.
     pub rtol: f64,
     /// Absolute tolerance of float outputs.
     pub atol: f64,
+    /// By how much integers may differ: results of quantized arithmetic that lie between two.
+    #[serde(default)]
+    pub steps: u8,
+    /// Whether the outputs follow from the operator's description, because the package itself cannot run it.
+    #[serde(default)]
+    pub described: bool,
     /// The operators in its graph.
     pub operators: Vec<String>,
 }

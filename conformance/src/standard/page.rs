@@ -17,21 +17,31 @@ pub fn page(results: &[(Suite, Vec<Ended>)]) -> String {
     let mut page = String::from(
         "# Conformance to ONNX\n\nThe standard's own cases on the `cpu` backend, through import and all passes, each run \
          twice in one session. Outputs are held to each case's tolerances, types and shapes to equality; drawn numbers \
-         are judged by their range. Written by `cargo xtask conformance onnx`.\n\n",
+         are judged by their range. The suite `com.microsoft` holds ONNX Runtime's own operators to what \
+         that runtime computes; where its CPU kernels cannot, to the operator's description. Written by `cargo xtask conformance onnx`.\n\n",
     );
-    let versions: BTreeSet<&str> = results.iter().map(|(suite, _)| suite.index.onnx.as_str()).collect();
-    let versions: Vec<&str> = versions.into_iter().collect();
+    let packages: BTreeSet<String> =
+        results.iter().map(|(suite, _)| suite.index.package.to_string()).collect();
+    let packages: Vec<String> = packages.into_iter().collect();
     write!(
         page,
-        "Cases of the package onnx {}.\n\n| suite | cases | passed | failed | refused |\n\
+        "Cases of the packages {}.\n\n| suite | cases | passed | failed | refused |\n\
          | --- | ---: | ---: | ---: | ---: |\n",
-        versions.join(", ")
+        packages.join(" and ")
     )
     .expect("a string takes all");
     for (suite, ended) in results {
         let Counts { passed, failed, refused } = Counts::of(ended);
         let total = ended.len();
         writeln!(page, "| {} | {total} | {passed} | {failed} | {refused} |", suite.name)
+            .expect("a string takes all");
+    }
+    let described: usize = results
+        .iter()
+        .map(|(suite, _)| suite.index.cases.values().filter(|case| case.described).count())
+        .sum();
+    if described > 0 {
+        write!(page, "\nOf the cases of `com.microsoft`, {described} are held to the description.\n")
             .expect("a string takes all");
     }
     let rounded: Vec<&str> = results
@@ -123,7 +133,7 @@ fn known() -> BTreeMap<&'static str, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::standard::{Case, Index};
+    use crate::standard::{Case, Index, Package};
 
     #[test]
     fn an_operator_counts_in_all_cases_that_have_it() {
@@ -131,13 +141,14 @@ mod tests {
             rtol: 0.0,
             atol: 0.0,
             operators: operators.iter().map(ToString::to_string).collect(),
+            ..Case::default()
         };
         let cases = [("a", case(&["Add"])), ("b", case(&["Add", "Whiten"])), ("c", case(&["Add"]))];
         let cases = cases.into_iter().map(|(name, case)| (name.to_owned(), case)).collect();
         let suite = Suite {
             name: "node".to_owned(),
             folder: "x".into(),
-            index: Index { onnx: "1".to_owned(), cases },
+            index: Index { package: Package::Onnx("1".to_owned()), cases },
         };
         let refused =
             Reason { operator: "Whiten".to_owned(), reason: "there is no such operator".to_owned() };

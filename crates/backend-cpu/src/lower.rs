@@ -66,6 +66,9 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::DeformConv(op) => ops::deform_conv::lower(cpu, op, node),
         Op::ConvInteger(op) => ops::conv_integer::lower(cpu, op, node),
         Op::Attention(_)
+        | Op::GroupQueryAttention(_)
+        | Op::MatMulNBits(_)
+        | Op::Inverse(_)
         | Op::FlexAttention(_)
         | Op::LinearAttention(_)
         | Op::RotaryEmbedding(_)

@@ -17,6 +17,13 @@ pub(super) const ROWS: &[Row] = &[
         measure: node,
     },
     Row {
+        id: "microsoft",
+        what: "ONNX Runtime's operators",
+        promised: "all cases pass, on cpu and on reference alike",
+        on_request: false,
+        measure: microsoft,
+    },
+    Row {
         id: "suites",
         what: "the other suites",
         promised: "all pass (training operators may be refused)",
@@ -60,9 +67,21 @@ fn answer(bench: &Bench<'_>, program: &str, arguments: &[String]) -> Result<Valu
     serde_json::from_slice(&output.stdout).context("its answer is not JSON")
 }
 
-fn cases(bench: &Bench<'_>, backend: &str, node: bool) -> Result<(Vec<[u64; 3]>, Value)> {
-    let [others, own] = conformance::suites(bench.workspace)?;
-    let folder = if node { own } else { others };
+/// Which folder of cases.
+#[derive(Clone, Copy)]
+enum Folder {
+    Suites,
+    Microsoft,
+    Node,
+}
+
+fn cases(bench: &Bench<'_>, backend: &str, which: Folder) -> Result<(Vec<[u64; 3]>, Value)> {
+    let [suites, microsoft, node] = conformance::suites(bench.workspace)?;
+    let folder = match which {
+        Folder::Suites => suites,
+        Folder::Microsoft => microsoft,
+        Folder::Node => node,
+    };
     let arguments = [folder.display().to_string(), "--backend".into(), backend.into(), "--json".into()];
     let found = answer(bench, "standard", &arguments)?;
     let count = |suite: &Value, name: &str| suite["counts"][name].as_u64().unwrap_or(0);
@@ -74,7 +93,7 @@ fn cases(bench: &Bench<'_>, backend: &str, node: bool) -> Result<(Vec<[u64; 3]>,
 fn node(bench: &Bench<'_>) -> Result<Measured> {
     let (mut text, mut holds, mut raw) = (Vec::new(), true, Vec::new());
     for backend in ["cpu", "reference"] {
-        let (counts, found) = cases(bench, backend, true)?;
+        let (counts, found) = cases(bench, backend, Folder::Node)?;
         let [passed, failed, refused] = counts.first().copied().context("there is no node suite")?;
         let ended = found["suites"][0]["cases"].as_array().map(Vec::as_slice).unwrap_or_default();
         let rounded = ended.iter().filter(|case| case["outcome"] == "rounded").count();
@@ -89,8 +108,20 @@ fn node(bench: &Bench<'_>) -> Result<Measured> {
     Ok(Measured { text: text.join("; "), holds, raw: raw.into() })
 }
 
+fn microsoft(bench: &Bench<'_>) -> Result<Measured> {
+    let (mut text, mut holds, mut raw) = (Vec::new(), true, Vec::new());
+    for backend in ["cpu", "reference"] {
+        let (counts, found) = cases(bench, backend, Folder::Microsoft)?;
+        let [passed, failed, refused] = counts.first().copied().context("there is no suite")?;
+        holds &= passed > 0 && failed == 0 && refused == 0;
+        text.push(format!("{backend}: {passed} pass, {failed} wrong, {refused} refused"));
+        raw.push(found);
+    }
+    Ok(Measured { text: text.join("; "), holds, raw: raw.into() })
+}
+
 fn suites(bench: &Bench<'_>) -> Result<Measured> {
-    let (counts, raw) = cases(bench, "cpu", false)?;
+    let (counts, raw) = cases(bench, "cpu", Folder::Suites)?;
     let [passed, failed, refused] =
         counts.iter().fold([0; 3], |sum, one| [sum[0] + one[0], sum[1] + one[1], sum[2] + one[2]]);
     let (mut reasons, mut only_training) = (Vec::new(), true);

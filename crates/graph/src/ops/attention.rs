@@ -73,7 +73,7 @@ impl Attention {
     }
 
     /// Whether a query sees a key, by their positions.
-    fn sees(&self, query: i64, key: i64) -> bool {
+    pub(super) fn sees(&self, query: i64, key: i64) -> bool {
         let within = |limit: Option<usize>, distance: i64| {
             limit.is_none_or(|limit| {
                 i64::try_from(limit).is_ok_and(|limit| distance <= limit) || distance <= 0

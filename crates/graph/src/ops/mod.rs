@@ -122,6 +122,9 @@ modules! {
     flex_attention: FlexAttention;
     linear_attention: LinearAttention;
     rotary_embedding: RotaryEmbedding;
+    group_query_attention: GroupQueryAttention;
+    matmul_n_bits: MatMulNBits;
+    inverse: Inverse;
     concat: Concat;
     split: Split;
     slice: Slice;
@@ -220,6 +223,10 @@ operators! {
     Dft(dft::Dft),
     /// The matrix that turns spectra into the mel scale.
     MelWeightMatrix(mel_weight_matrix::MelWeightMatrix),
+    /// Matrix product with weights of few bits.
+    MatMulNBits(matmul_n_bits::MatMulNBits),
+    /// The inverse of square matrices.
+    Inverse(inverse::Inverse),
     /// Maximum, average or Lp norm of a sliding window.
     Pool(pool::Pool),
     /// Maximum or average of all spatial axes.
@@ -238,6 +245,8 @@ operators! {
     InstanceNormalization(instance_normalization::InstanceNormalization),
     /// Attention by scaled products.
     Attention(attention::Attention),
+    /// Attention over a cache that is written here.
+    GroupQueryAttention(group_query_attention::GroupQueryAttention),
     /// Attention with subgraphs for scores and probabilities.
     FlexAttention(flex_attention::FlexAttention),
     /// Attention by a state that is carried along.

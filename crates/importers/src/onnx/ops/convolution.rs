@@ -67,12 +67,22 @@ pub(super) fn conv(n: &mut NodeReader<'_, '_>, weights: usize) -> Read<Conv> {
 }
 
 fn transpose(n: &mut NodeReader<'_, '_>) -> Read {
+    let op = transposed_conv(n)?;
+    let inputs = n.inputs(2)?;
+    if inputs.len() > 3 {
+        return Err(Reason::Input { index: 3, what: "is not taken" }.into());
+    }
+    n.emit(op, inputs)
+}
+
+/// The attributes of a transposed convolution.
+pub(super) fn transposed_conv(n: &NodeReader<'_, '_>) -> Read<ConvTranspose> {
     let group = n.size_or("group", 1)?;
     if group == 0 {
         return Err(n.refuse("group", "must be positive").into());
     }
     n.ignore(&["kernel_shape"]);
-    let op = ConvTranspose {
+    Ok(ConvTranspose {
         strides: steps(n, "strides")?,
         dilations: steps(n, "dilations")?,
         pads: n.sizes("pads")?,
@@ -81,10 +91,5 @@ fn transpose(n: &mut NodeReader<'_, '_>) -> Read {
         auto_pad: auto_pad(n)?,
         group,
         activation: None,
-    };
-    let inputs = n.inputs(2)?;
-    if inputs.len() > 3 {
-        return Err(Reason::Input { index: 3, what: "is not taken" }.into());
-    }
-    n.emit(op, inputs)
+    })
 }

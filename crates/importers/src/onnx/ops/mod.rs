@@ -4,6 +4,7 @@
 //! operator. A reader turns a node into nodes of the graph, or says which attribute, value or input it has no operator for.
 
 mod attention;
+mod block_quantized;
 mod compose;
 mod control;
 mod convolution;
@@ -28,6 +29,7 @@ mod sources;
 mod strings;
 mod support_vectors;
 mod training;
+mod transformers;
 mod trees;
 mod vision;
 
@@ -135,6 +137,8 @@ const TABLES: &[&[Entry]] = &[
     quantization::ENTRIES,
     qlinear::ENTRIES,
     microsoft::ENTRIES,
+    transformers::ENTRIES,
+    block_quantized::ENTRIES,
 ];
 
 /// The newest version of an operator set that the readers know.

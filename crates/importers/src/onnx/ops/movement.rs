@@ -185,7 +185,8 @@ fn tile_one_axis(n: &mut NodeReader<'_, '_>) -> Read {
     n.emit(Tile, vec![Some(x), Some(repeats)])
 }
 
-fn pad_mode(n: &NodeReader<'_, '_>) -> Read<PadMode> {
+/// What fills margins.
+pub(super) fn pad_mode(n: &NodeReader<'_, '_>) -> Read<PadMode> {
     let modes = [
         ("constant", PadMode::Constant),
         ("reflect", PadMode::Reflect),

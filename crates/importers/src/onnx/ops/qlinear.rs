@@ -13,6 +13,7 @@ use armet_graph::{Op, ValueId};
 use armet_tensor::{ElementType, Quantization, Tensor};
 
 use super::convolution::conv;
+use super::microsoft::{channels_first, channels_last};
 use super::{Entry, microsoft, onnx, pooling, products};
 use crate::onnx::error::Invalid;
 use crate::onnx::node::{NodeReader, Read};
@@ -36,14 +37,15 @@ pub(super) const ENTRIES: &[Entry] = &[
         q_unary(n, Softmax { axis, log: false, flatten })
     }),
     microsoft("QLinearGlobalAveragePool", |n| {
-        n.only("channels_last", 0)?;
-        q_unary(n, GlobalPool { kind: PoolKind::Average })
+        let (x, _) = real(n, at(0))?;
+        planes(n, GlobalPool { kind: PoolKind::Average }, vec![Some(x)], 3, 4)
     }),
     microsoft("QLinearAveragePool", |n| {
-        n.only("channels_last", 0)?;
         let op = pooling::attributes(n, PoolKind::Average)?;
-        q_unary(n, op)
+        let (x, _) = real(n, at(0))?;
+        planes(n, op, vec![Some(x)], 3, 4)
     }),
+    microsoft("QLinearConv", q_conv),
     microsoft("QLinearReduceMean", q_reduce_mean),
     microsoft("QLinearConcat", q_concat),
     microsoft("QLinearWhere", q_where),
@@ -148,13 +150,31 @@ fn bias(
 }
 
 fn q_conv(n: &mut NodeReader<'_, '_>) -> Read {
-    n.only("channels_last", 0)?;
     let (data, weights) = (at(0), Operand { axis: Some(0), ..at(3) });
     let op = conv(n, weights.tensor)?;
     let (x, x_type) = real(n, data)?;
     let (w, w_type) = real(n, weights)?;
     let b = bias(n, 8, [(data, &x_type), (weights, &w_type)], 1.0)?;
-    finish(n, op, vec![Some(x), Some(w), b], 6, 7)
+    planes(n, op, vec![Some(x), Some(w), b], 6, 7)
+}
+
+/// As [`finish`], for an operator on channels before spatial axes, where an attribute may say that data and result have
+/// their channels last.
+fn planes(
+    n: &mut NodeReader<'_, '_>,
+    op: impl Into<Op>,
+    mut inputs: Vec<Option<ValueId>>,
+    scale: usize,
+    zero: usize,
+) -> Read {
+    if !n.flag("channels_last", false)? {
+        return finish(n, op, inputs, scale, zero);
+    }
+    let x = n.input(0)?;
+    let (first, back) = (channels_first(n, x)?, channels_last(n, x)?);
+    inputs[0] = Some(n.step("planes", first, vec![inputs[0]]));
+    let y = n.step("result", op, inputs);
+    finish(n, back, vec![Some(y)], scale, zero)
 }
 
 /// Scales of A may differ by row, those of B by column.

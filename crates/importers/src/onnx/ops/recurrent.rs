@@ -1,18 +1,63 @@
 //! Recurrent layers.
 
-use armet_graph::ops::{Direction, Recurrent, RecurrentActivation, RecurrentKind};
+use armet_graph::ValueId;
+use armet_graph::ops::{
+    Binary, BinaryKind, Cast, Direction, Recurrent, RecurrentActivation, RecurrentKind, Transpose, Unsqueeze,
+};
+use armet_tensor::ElementType;
 
-use super::{Entry, onnx};
-use crate::onnx::error::Invalid;
+use super::{Entry, microsoft, onnx};
+use crate::onnx::error::{Invalid, Reason};
 use crate::onnx::node::{NodeReader, Read};
 
 pub(super) const ENTRIES: &[Entry] = &[
     onnx("LSTM", 1, |n| recurrent(n, RecurrentKind::Lstm)),
     onnx("GRU", 1, |n| recurrent(n, RecurrentKind::Gru)),
     onnx("RNN", 1, |n| recurrent(n, RecurrentKind::Rnn)),
+    microsoft("DynamicQuantizeLSTM", |n| {
+        let op = attributes(n, RecurrentKind::Lstm)?;
+        let x = n.input(0)?;
+        let weights = [real(n, 1, [8, 9])?, real(n, 2, [10, 11])?];
+        let mut inputs = vec![Some(x), Some(weights[0]), Some(weights[1])];
+        for index in 3..8 {
+            inputs.push(n.optional(index)?);
+        }
+        n.emit(op, inputs)
+    }),
 ];
 
+/// Weights `[directions, from, to]` of integers as those real numbers that LSTM takes, `[directions, to, from]`; scale and
+/// zero point are one for a direction or one for each row. Data and states are computed with as they are, which is nearer
+/// to the model that was quantized than to round them to eight bits in every step.
+fn real(n: &mut NodeReader<'_, '_>, weights: usize, parameters: [usize; 2]) -> Read<ValueId> {
+    let name = ["", "input", "state"].get(weights).copied().unwrap_or_default();
+    let to = || Cast { to: ElementType::F32, saturate: true };
+    let mut wide = Vec::new();
+    for index in parameters {
+        let value = n.input(index)?;
+        let unknown = Reason::Input { index, what: "must have a known rank" };
+        let axes: &[i64] = if n.rank(value).ok_or(unknown)? == 1 { &[1, 2] } else { &[1] };
+        let axes = n.vector(&format!("{name}_axes_{index}"), axes);
+        wide.push(n.step(&format!("{name}_wide_{index}"), Unsqueeze, vec![Some(value), Some(axes)]));
+    }
+    let weights = n.input(weights)?;
+    let [weights, zero] = [(weights, "weights"), (wide[1], "zero")]
+        .map(|(value, what)| n.step(&format!("{name}_{what}"), to(), vec![Some(value)]));
+    let binary = |n: &mut NodeReader<'_, '_>, what: &str, kind, a, b| {
+        n.step(&format!("{name}_{what}"), Binary { kind }, vec![Some(a), Some(b)])
+    };
+    let shifted = binary(n, "shifted", BinaryKind::Sub, weights, zero);
+    let scaled = binary(n, "real", BinaryKind::Mul, shifted, wide[0]);
+    Ok(n.step(&format!("{name}_turned"), Transpose { perm: vec![0, 2, 1] }, vec![Some(scaled)]))
+}
+
 fn recurrent(n: &mut NodeReader<'_, '_>, kind: RecurrentKind) -> Read {
+    let op = attributes(n, kind)?;
+    let inputs = n.inputs(3)?;
+    n.emit(op, inputs)
+}
+
+fn attributes(n: &mut NodeReader<'_, '_>, kind: RecurrentKind) -> Read<Recurrent> {
     // Whether the whole sequence is wanted is told by the outputs since version 7.
     n.ignore(&["output_sequence"]);
     let directions = [
@@ -31,7 +76,7 @@ fn recurrent(n: &mut NodeReader<'_, '_>, kind: RecurrentKind) -> Read {
     if hidden_size == 0 {
         return Err(Invalid::MissingAttribute("hidden_size").into());
     }
-    let op = Recurrent {
+    Ok(Recurrent {
         kind,
         hidden_size,
         direction,
@@ -40,9 +85,7 @@ fn recurrent(n: &mut NodeReader<'_, '_>, kind: RecurrentKind) -> Read {
         batch_first: n.flag("layout", false)?,
         input_forget: kind == RecurrentKind::Lstm && n.flag("input_forget", false)?,
         linear_before_reset: kind == RecurrentKind::Gru && n.flag("linear_before_reset", false)?,
-    };
-    let inputs = n.inputs(3)?;
-    n.emit(op, inputs)
+    })
 }
 
 /// The activations of all directions. Parameters are listed apart, for those activations only that have some.
