@@ -1,4 +1,4 @@
-//! THE list of operators. The order here is the order of docs/operators.md.
+//! THE list of operators. docs/conformance.md tells how each one fares.
 //!
 //! An operator is one struct in one file of this folder: its attributes, the types of its results, its meaning, its
 //! cost and its test cases. Adding a line here makes every backend fail to compile until it answers.
