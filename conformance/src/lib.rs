@@ -78,6 +78,7 @@ pub fn check_case(case: &Case, backend: &Arc<dyn Backend>, threads: usize) -> Re
         packs: &packs,
         threads,
         allow_reference: true,
+        memory_limit: None,
     };
     let stage = Arc::new(compile(graph, &options).map_err(|e| format!("does not compile: {e}"))?);
     let mut state = StageState::new(Arc::clone(&stage)).map_err(|e| e.to_string())?;

@@ -61,6 +61,7 @@ impl Bench {
             packs: &self.packs,
             threads: 1,
             allow_reference: true,
+            memory_limit: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! A share of the long checks, small enough for every submission. `cargo xtask figures standard` runs them in full.
 
 use armet_conformance::resources::{Resource, model, skip};
-use armet_conformance::stress::{graphs, sessions, sizes};
+use armet_conformance::stress::{graphs, mutants, sessions, sizes};
 
 #[test]
 fn random_graphs_give_the_same_with_and_without_passes() {
@@ -34,4 +34,15 @@ fn sessions_at_once_give_what_one_gives() {
     };
     let seen = sessions::check(&file, &[1, 24, 24, 3], 4, 50).expect("the model runs");
     assert_eq!((seen.differ, seen.packed.0), (0, seen.packed.1), "{seen:?}");
+}
+
+#[test]
+fn changed_files_are_errors_or_models() {
+    let Some(cases) = Resource::OnnxCases.find() else {
+        skip("changed_files_are_errors_or_models", "target/onnx-cases");
+        return;
+    };
+    let seen = mutants::check(&cases, 7_000_000, 8000, &mut |_| {}).expect("nothing hangs");
+    assert!(seen.faults.is_empty(), "{:#?}", seen.faults);
+    assert!(seen.ran > 1000 && seen.not_loaded > 1000, "{seen:?}");
 }

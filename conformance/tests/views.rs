@@ -116,6 +116,7 @@ impl Built {
             packs: &packs,
             threads: 2,
             allow_reference: false,
+            memory_limit: None,
         };
         let mut state = StageState::new(Arc::new(compile(self.graph.clone(), &options).unwrap())).unwrap();
         let refs: Vec<ValueRef<'_>> = inputs.iter().map(ValueRef::from).collect();

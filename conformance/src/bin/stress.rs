@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use armet_conformance::stress::{graphs, sessions, sizes};
+use armet_conformance::stress::{graphs, mutants, sessions, sizes};
 use clap::{Parser, Subcommand};
 use serde_json::json;
 
@@ -54,6 +54,20 @@ enum What {
         /// Small sizes that are also run by meaning.
         by_meaning: usize,
     },
+    /// Files with changed bytes, loaded, planned and run.
+    Mutants {
+        /// A folder of cases, as the standard's own.
+        cases: PathBuf,
+        /// The first of them.
+        #[arg(long, default_value_t = 0)]
+        first: u64,
+        /// How many.
+        #[arg(long, default_value_t = 20_000)]
+        count: u64,
+        /// Write the one with the first number into this file instead.
+        #[arg(long, value_name = "FILE")]
+        write: Option<PathBuf>,
+    },
     /// Several sessions of one model at once.
     Sessions {
         /// The model's file: one input, a picture.
@@ -89,6 +103,13 @@ fn main() -> ExitCode {
     }
 }
 
+/// A panic is caught and reported with what it is of; its own words would only be in the way.
+fn quiet_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        note(&format!("panic at {}", panic.location().map(ToString::to_string).unwrap_or_default()));
+    }));
+}
+
 /// Memory is counted by the process, so every model gets its own.
 fn in_a_process(
     model: &str,
@@ -109,10 +130,7 @@ fn in_a_process(
 fn run(what: &What) -> Result<(bool, serde_json::Value), String> {
     match what {
         What::Graphs { first, count } => {
-            // A panic is caught and reported with its graph; its own words would only be in the way.
-            std::panic::set_hook(Box::new(|panic| {
-                note(&format!("panic at {}", panic.location().map(ToString::to_string).unwrap_or_default()));
-            }));
+            quiet_panics();
             let mut heard = |done: u64| {
                 if done.is_multiple_of(200) {
                     note(&format!("{done} of {count} graphs"));
@@ -154,6 +172,28 @@ fn run(what: &What) -> Result<(bool, serde_json::Value), String> {
             note(&format!("{seen:?}"));
             let well = seen.fault.is_none() && seen.means_the_same;
             Ok((well, serde_json::to_value(&seen).map_err(|e| e.to_string())?))
+        }
+        What::Mutants { cases, first, count, write: Some(file) } => {
+            let bytes = mutants::one(cases, *first)?;
+            std::fs::write(file, bytes).map_err(|e| format!("{}: {e}", file.display()))?;
+            Ok((true, json!({ "mutant": first, "of": count, "file": file })))
+        }
+        What::Mutants { cases, first, count, write: None } => {
+            quiet_panics();
+            let (mut told, mut faults) = (0, 0);
+            let mut heard = |seen: &mutants::Seen| {
+                for (seed, what) in seen.faults.iter().skip(faults) {
+                    note(&format!("mutant {seed} of {what}"));
+                }
+                faults = seen.faults.len();
+                if seen.mutants / 10_000 > told {
+                    told = seen.mutants / 10_000;
+                    note(&format!("{} of {count} mutants", seen.mutants));
+                }
+            };
+            let seen = mutants::check(cases, *first, *count, &mut heard)?;
+            heard(&seen);
+            Ok((seen.faults.is_empty(), serde_json::to_value(&seen).map_err(|e| e.to_string())?))
         }
         What::Sessions { model, shape, sessions, runs } => {
             let seen = sessions::check(model, shape, *sessions, *runs)?;

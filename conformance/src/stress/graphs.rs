@@ -7,8 +7,8 @@ use armet::{CompileSettings, Engine, Model, PASSES, ValueRef, graph_text};
 use armet_graph::{Graph, Value, evaluate_graph};
 use armet_tensor::{ElementType, Tensor};
 
-use super::gap;
 use super::generate::{Sample, generate};
+use super::{gap, words};
 
 /// Floats may differ by this share of the largest number: sums are taken in other orders, and a difference grows on its way.
 fn tolerance(sample: &Sample) -> f64 {
@@ -22,11 +22,6 @@ fn tolerance(sample: &Sample) -> f64 {
         _ => 1e-3,
     };
     elements.map(of).fold(1e-3, f64::max)
-}
-
-fn words(panic: &(dyn std::any::Any + Send)) -> &str {
-    let words = panic.downcast_ref::<String>().map(String::as_str);
-    words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
 }
 
 /// A graph whose results differ.

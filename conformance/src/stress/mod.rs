@@ -3,6 +3,7 @@
 mod exact;
 pub mod generate;
 pub mod graphs;
+pub mod mutants;
 pub mod sessions;
 pub mod sizes;
 
@@ -60,6 +61,12 @@ pub fn angle(wanted: &Value, found: &Value) -> f64 {
     let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
     let cosine = dot(&a, &b) / (dot(&a, &a) * dot(&b, &b)).sqrt();
     if cosine.is_finite() { 1.0 - cosine } else { APART }
+}
+
+/// What a panic said.
+fn words(panic: &(dyn std::any::Any + Send)) -> &str {
+    let words = panic.downcast_ref::<String>().map(String::as_str);
+    words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
 }
 
 /// Bytes of memory that this process occupies.

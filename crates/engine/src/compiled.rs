@@ -162,6 +162,7 @@ impl Compiled {
             packs: &shared.packs,
             threads: shared.engine.threads(),
             allow_reference: !shared.settings.forbid_reference,
+            memory_limit: shared.engine.memory_limit,
         })
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use armet_backend_cpu::Cpu;
+use armet_hardware::{Memory, Root};
 use armet_kernels::isa::Isas;
 use armet_kernels::threads::Team;
 use armet_runtime::{Backend, DeviceInfo, REFERENCE};
@@ -14,6 +15,7 @@ use crate::{CompileError, CompileSettings, Compiled, EngineError, Model};
 pub struct Engine {
     pub(crate) backends: Arc<[Arc<dyn Backend>]>,
     pub(crate) team: Arc<Team>,
+    pub(crate) memory_limit: Option<usize>,
 }
 
 /// How an engine is to be.
@@ -22,6 +24,7 @@ pub struct EngineBuilder {
     threads: Option<usize>,
     backend: Option<String>,
     isas: Option<Isas>,
+    memory_limit: Option<usize>,
 }
 
 impl Engine {
@@ -71,6 +74,14 @@ impl EngineBuilder {
         self
     }
 
+    /// The most bytes that the values of a run may take; by default the memory of the board, or the control groups' limit
+    /// where that is less. A plan that needs more is refused before anything runs. Weights are not counted.
+    #[must_use]
+    pub fn memory_limit(mut self, bytes: usize) -> Self {
+        self.memory_limit = Some(bytes);
+        self
+    }
+
     /// The engine.
     ///
     /// # Errors
@@ -92,6 +103,11 @@ impl EngineBuilder {
         if !(1..=1024).contains(&threads) {
             return Err(EngineError::Threads(threads));
         }
-        Ok(Engine { backends: backends.into(), team: Arc::new(Team::new(threads)) })
+        let memory_limit = self.memory_limit.or_else(|| {
+            let memory = Memory::read(&Root::default());
+            let bytes = memory.total.into_iter().chain(memory.limit).min()?;
+            usize::try_from(bytes).ok()
+        });
+        Ok(Engine { backends: backends.into(), team: Arc::new(Team::new(threads)), memory_limit })
     }
 }

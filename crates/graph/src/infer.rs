@@ -164,6 +164,20 @@ pub fn infer(graph: &mut Graph) -> Result<Inference, GraphError> {
         match infer_node(graph, id, &walk) {
             Ok(types) => {
                 let outputs = graph.node(id).outputs.clone();
+                if outputs.iter().skip(types.len()).any(Option::is_some) {
+                    let node = graph.node(id);
+                    let source = InferError::Mismatch(format!(
+                        "{} gives {} results, and the node wants {}",
+                        node.op.name(),
+                        types.len(),
+                        outputs.len()
+                    ));
+                    return Err(GraphError::Infer {
+                        node: node.name.clone(),
+                        operator: node.op.name(),
+                        source,
+                    });
+                }
                 for (output, ty) in outputs.iter().zip(types) {
                     if let Some(output) = *output {
                         set_type(graph, output, ty);

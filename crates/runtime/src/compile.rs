@@ -35,6 +35,8 @@ pub struct CompileOptions<'a> {
     pub threads: usize,
     /// Whether nodes that no backend takes may be evaluated by meaning.
     pub allow_reference: bool,
+    /// The most bytes that one value, or all values alive at once, may take.
+    pub memory_limit: Option<usize>,
 }
 
 impl std::fmt::Debug for CompileOptions<'_> {
@@ -73,6 +75,10 @@ pub(crate) fn compile_for(
     graph.set_outputs(results);
     let (mut graph, planner) = lay_out(graph, &cut, options, &mut reports)?;
     let mut plan = planner.plan(&graph, options.packs)?;
+    if let Some(limit) = options.memory_limit.filter(|&limit| plan.memory.arena > limit) {
+        let what = "what is alive at once in a run".to_owned();
+        return Err(CompileError::OverLimit { what, bytes: plan.memory.arena, limit });
+    }
     let results = graph.outputs().to_vec();
     plan.outputs = results[..count]
         .iter()
@@ -259,7 +265,7 @@ impl Planner {
             Self { drafts: Vec::new(), views: Views::default(), placement: Placement::default(), loops: 0 };
         for id in graph.order()? {
             let node = graph.node(id);
-            check_sizes(graph, node)?;
+            check_sizes(graph, node, options.memory_limit)?;
             let mut refused: Vec<Refusal> = Vec::new();
             let mut compiled: Option<(crate::BackendId, Box<dyn CompiledNode>)> = None;
             let mut view = false;
@@ -560,13 +566,19 @@ fn types<'a>(graph: &'a Graph, values: &[Option<ValueId>]) -> SmallVec<[Option<&
     values.iter().map(|v| v.map(|v| &graph.value(v).ty)).collect()
 }
 
-fn check_sizes(graph: &Graph, node: &armet_graph::Node) -> Result<(), CompileError> {
+fn check_sizes(graph: &Graph, node: &armet_graph::Node, limit: Option<usize>) -> Result<(), CompileError> {
     for &value in node.outputs.iter().flatten() {
         let definition = graph.value(value);
         let Some(ty) = definition.ty.tensor() else { continue };
         let Some(shape) = ty.shape() else { continue };
         if ty.byte_len().is_none_or(|bytes| bytes > isize::MAX as usize / 4) {
             return Err(CompileError::TooLarge { value: definition.name.clone(), shape });
+        }
+        if let (Some(bytes), Some(limit)) = (ty.byte_len(), limit)
+            && bytes > limit
+        {
+            let what = format!("value {}, {}{shape},", definition.name, ty.element);
+            return Err(CompileError::OverLimit { what, bytes, limit });
         }
     }
     Ok(())

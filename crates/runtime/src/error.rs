@@ -74,6 +74,19 @@ impl Unsupported {
     }
 }
 
+/// Bytes as a person reads them.
+fn size(bytes: usize) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let (mut number, mut unit) = (bytes as f64 / 1024.0, 0);
+    while number >= 1024.0 && unit + 1 < UNITS.len() {
+        (number, unit) = (number / 1024.0, unit + 1);
+    }
+    format!("{number:.1} {}", UNITS[unit])
+}
+
 /// Why a graph could not be compiled.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -126,6 +139,16 @@ pub enum CompileError {
         operator: &'static str,
         /// What inference said.
         reason: String,
+    },
+    /// More memory than the engine may take.
+    #[error("{what} needs {}, and at most {} may be taken", size(*bytes), size(*limit))]
+    OverLimit {
+        /// What needs it.
+        what: String,
+        /// How many bytes.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
     },
     /// The system has no block of memory of this size.
     #[error("there is no memory for {what} ({bytes} bytes)")]

@@ -22,6 +22,9 @@ pub(crate) fn lower(
     }
     let [batch, channels, spatial @ ..] = shape.dims() else { return Err(Unsupported::Rank(shape.len())) };
     for index in [1, 2] {
+        if node.element(index)? != ElementType::F32 {
+            return Err(Unsupported::ElementType(node.element(index)?));
+        }
         if node.shape(index)?.elements() != *channels {
             return Err(Unsupported::Shapes("scale and bias are not one per channel".into()));
         }

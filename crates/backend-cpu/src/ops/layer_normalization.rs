@@ -23,6 +23,9 @@ pub(crate) fn lower(cpu: Cpu, op: &LayerNormalization, node: NodeView<'_>) -> Re
     let at = axis(op.axis, shape.len())?;
     let row: usize = shape[at..].iter().product();
     for index in [1, 2].into_iter().filter(|&i| node.has_input(i)) {
+        if node.element(index)? != ElementType::F32 {
+            return Err(Unsupported::ElementType(node.element(index)?));
+        }
         if node.shape(index)?.elements() != row {
             return Err(Unsupported::Shapes("scale and bias do not cover the normalized axes".into()));
         }

@@ -25,8 +25,9 @@ pub(crate) fn lower(op: &Split, node: NodeView<'_>) -> Result<Lowered, Unsupport
         let ints = tensor.to_i64().ok_or(Unsupported::ElementType(tensor.element()))?;
         ints.into_iter().map(|n| usize::try_from(n).unwrap_or(0)).collect()
     } else {
-        let part = shape[at].div_ceil(outputs.max(1));
-        (0..outputs).map(|i| part.min(shape[at].saturating_sub(part * i))).collect()
+        // Results that nobody wants may have been cut off, so the operator says how many parts there are.
+        let part = shape[at].div_ceil(op.parts.max(1));
+        (0..op.parts).map(|i| part.min(shape[at].saturating_sub(part * i))).collect()
     };
     let memory = layout.physical(&shape);
     let memory_at = memory_axis(at, rank, layout);

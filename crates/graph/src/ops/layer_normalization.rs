@@ -44,6 +44,9 @@ impl Operator for LayerNormalization {
         let x = inputs.dims(0)?;
         let at = axis(self.axis, x.len())?;
         for i in 1..3 {
+            if inputs.has(i) {
+                typing::element(inputs, i, self.name(), ElementType::is_float)?;
+            }
             if inputs.has(i) && inputs.tensor(i)?.dims.is_some() {
                 let own = inputs.dims(i)?;
                 let larger = |(all, x): (&Dim, &Dim)| all.fixed().zip(x.fixed()).is_some_and(|(a, x)| a != x);

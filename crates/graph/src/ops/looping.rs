@@ -275,8 +275,10 @@ impl Loop {
         let types = self.infer_from(inputs)?;
         let stacked = types[self.carried..].iter().map(|ty| {
             let ty = ty.tensor().ok_or(EvaluateError::MissingInput(0))?;
-            let dims = ty.dims.iter().flatten().map(|d| d.fixed().unwrap_or(0));
-            Ok(Elements::zeros(ty.element, dims.collect::<Shape>())?.finish()?.into())
+            // Of what has not been seen, nothing: one axis without entries.
+            let unseen = || Shape::new(&[0]);
+            let shape = ty.dims.as_ref().map(|dims| dims.iter().map(|d| d.fixed().unwrap_or(0)).collect());
+            Ok(Elements::zeros(ty.element, shape.unwrap_or_else(unseen))?.finish()?.into())
         });
         stacked.collect()
     }

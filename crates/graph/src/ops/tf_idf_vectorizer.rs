@@ -87,7 +87,8 @@ impl TfIdfVectorizer {
     fn row(&self, row: &[Word<'_>], terms: &HashMap<&[Word<'_>], usize>, out: &mut [f64]) {
         let mut counts = vec![0u32; self.places.len()];
         let mut term = Vec::with_capacity(self.longest);
-        for step in 1..=self.most_skipped + 1 {
+        // Words farther apart than the row is long are no n-gram.
+        for step in 1..=self.most_skipped.saturating_add(1).min(row.len().max(1)) {
             for length in self.shortest..=self.longest {
                 // Single words do not lie apart.
                 if length == 1 && step > 1 {
