@@ -65,8 +65,8 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::SpaceToDepth(op) => ops::depth_to_space::lower_back(op, node),
         Op::DeformConv(op) => ops::deform_conv::lower(cpu, op, node),
         Op::ConvInteger(op) => ops::conv_integer::lower(cpu, op, node),
-        Op::Attention(_)
-        | Op::GroupQueryAttention(_)
+        Op::Attention(op) => ops::attention::lower(cpu, op, node),
+        Op::GroupQueryAttention(_)
         | Op::MatMulNBits(_)
         | Op::Inverse(_)
         | Op::FlexAttention(_)

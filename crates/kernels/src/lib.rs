@@ -5,6 +5,7 @@
 //! slices and sizes, an [`isa::Isas`] when something is chosen, and a [`threads::Team`] when something runs.
 
 mod aligned;
+pub mod attention;
 pub mod conv;
 pub mod conv_int8;
 pub mod conv_transpose;

@@ -1,6 +1,7 @@
 //! One file per operator, named as in the graph's list.
 
 pub(crate) mod arg_reduce;
+pub(crate) mod attention;
 pub(crate) mod batch_normalization;
 pub(crate) mod binary;
 pub(crate) mod bit_cast;

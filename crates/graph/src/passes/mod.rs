@@ -35,6 +35,7 @@ mod merge_reshapes;
 mod merge_transposes;
 mod qdq_to_typed_values;
 mod recognise_activations;
+mod recognise_attention;
 mod recognise_layer_normalization;
 mod reduce_to_global_pool;
 mod remove_dead_code;
@@ -80,6 +81,7 @@ passes! {
     gemm_to_matmul: "Makes Gemm a MatMul with a bias.";
     fold_transpose_into_matmul: "Takes the exchange of an operand's last two axes into a flag of MatMul.";
     fold_scale_into_matmul: "Takes a factor before or behind a MatMul into its alpha.";
+    recognise_attention: "Makes spelled-out attention one node, which takes heads beside each other.";
     fold_batch_normalization_into_conv: "Takes BatchNormalization into the weights and bias before it.";
     fold_scale_into_conv: "Takes arithmetic with constants per channel into the weights and bias before it.";
     fold_add_into_matmul: "Makes an added vector the bias of a MatMul.";

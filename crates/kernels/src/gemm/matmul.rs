@@ -205,7 +205,7 @@ fn check_operand(operand: &MatMulOperand<'_>, start: usize, rows: usize, columns
 }
 
 /// Pack one panel of a matrix with strides, times `alpha`.
-fn pack(
+pub(super) fn pack(
     panels: Panels,
     panel: usize,
     to: &mut [f32],

@@ -9,6 +9,7 @@
 
 #![expect(unsafe_code, reason = "hands checked slices to tile kernels")]
 
+mod alone;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -26,6 +27,7 @@ pub(crate) mod table;
 pub(crate) mod tests;
 pub(crate) mod tile;
 
+pub(crate) use alone::Alone;
 pub use matmul::{MatMul, MatMulOperand};
 pub use pack::PackedMatrix;
 
