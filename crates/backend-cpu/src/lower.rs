@@ -65,13 +65,13 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::SpaceToDepth(op) => ops::depth_to_space::lower_back(op, node),
         Op::DeformConv(op) => ops::deform_conv::lower(cpu, op, node),
         Op::ConvInteger(op) => ops::conv_integer::lower(cpu, op, node),
+        Op::RotaryEmbedding(op) => ops::rotary_embedding::lower(cpu, op, node),
         Op::Attention(op) => ops::attention::lower(cpu, op, node),
         Op::GroupQueryAttention(_)
         | Op::MatMulNBits(_)
         | Op::Inverse(_)
         | Op::FlexAttention(_)
         | Op::LinearAttention(_)
-        | Op::RotaryEmbedding(_)
         | Op::Shape(_)
         | Op::Size(_)
         | Op::ConstantOfShape(_)

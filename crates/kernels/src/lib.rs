@@ -26,6 +26,7 @@ pub mod quantize;
 pub mod recurrent;
 pub mod reduce;
 pub mod resize;
+pub mod rotary;
 pub mod sample;
 pub(crate) mod simd;
 pub mod softmax;

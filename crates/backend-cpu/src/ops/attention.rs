@@ -10,6 +10,7 @@ use crate::{Cpu, packed};
 
 /// Sizes of queries, keys or values, and where their rows are.
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_field_names, reason = "an axis of heads has no other name")]
 struct Heads {
     batch: usize,
     heads: usize,

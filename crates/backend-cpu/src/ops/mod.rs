@@ -36,6 +36,7 @@ pub(crate) mod reshape;
 pub(crate) mod resize;
 pub(crate) mod reverse_sequence;
 pub(crate) mod roi_align;
+pub(crate) mod rotary_embedding;
 pub(crate) mod scatter;
 pub(crate) mod slice;
 pub(crate) mod softmax;

@@ -11,6 +11,7 @@ use crate::{Graph, GraphError};
 
 mod affine;
 mod facts;
+mod heads;
 mod patterns;
 mod rewrite;
 #[cfg(test)]
@@ -37,6 +38,7 @@ mod qdq_to_typed_values;
 mod recognise_activations;
 mod recognise_attention;
 mod recognise_layer_normalization;
+mod recognise_rotary_embedding;
 mod reduce_to_global_pool;
 mod remove_dead_code;
 mod remove_identities;
@@ -81,6 +83,7 @@ passes! {
     gemm_to_matmul: "Makes Gemm a MatMul with a bias.";
     fold_transpose_into_matmul: "Takes the exchange of an operand's last two axes into a flag of MatMul.";
     fold_scale_into_matmul: "Takes a factor before or behind a MatMul into its alpha.";
+    recognise_rotary_embedding: "Makes spelled-out rotary embedding one node.";
     recognise_attention: "Makes spelled-out attention one node, which takes heads beside each other.";
     fold_batch_normalization_into_conv: "Takes BatchNormalization into the weights and bias before it.";
     fold_scale_into_conv: "Takes arithmetic with constants per channel into the weights and bias before it.";

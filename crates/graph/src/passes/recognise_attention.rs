@@ -6,6 +6,7 @@
 use armet_tensor::{ElementType, Shape};
 use smallvec::SmallVec;
 
+use super::heads::{Source, heads_and_size, is_transpose, side_by_side, source, transposed};
 use super::{PassContext, facts, rewrite};
 use crate::ops::{Attention, BinaryKind, MatMul, Reshape, Where};
 use crate::{Dim, Graph, GraphError, Node, NodeId, Op, TensorType, ValueId};
@@ -40,15 +41,6 @@ struct Found {
     v: ValueId,
     alpha: f32,
     hiding: Hiding,
-}
-
-/// Where queries, keys or values are found with their elements side by side.
-#[derive(Clone, Copy)]
-struct Source {
-    /// `[batch, heads, length, size]`, or `[batch, length, heads, size]` when heads are beside each other.
-    value: ValueId,
-    /// Heads and their size, when they are beside each other.
-    beside: Option<(usize, usize)>,
 }
 
 fn recognise(graph: &mut Graph, id: NodeId) -> Option<()> {
@@ -101,12 +93,6 @@ fn recognise(graph: &mut Graph, id: NodeId) -> Option<()> {
     let apart = rewrite::int_vector(graph, format!("{name}_heads"), &[0, 0, heads as i64, size as i64]);
     rewrite::become_op(graph, next, Reshape { allow_zero: false }, &[Some(flat), Some(apart)]);
     Some(())
-}
-
-impl Source {
-    fn plain(value: ValueId) -> Self {
-        Self { value, beside: None }
-    }
 }
 
 /// A product of two inputs and nothing else.
@@ -208,31 +194,6 @@ fn check_hiding(graph: &Graph, hiding: Hiding, scores: &[Dim; 4]) -> Option<()> 
     .then_some(())
 }
 
-fn is_transpose(op: &Op, perm: &[usize]) -> bool {
-    matches!(op, Op::Transpose(op) if op.perm == perm)
-}
-
-/// The number of heads and their size, at these of four axes, when both are known.
-fn heads_and_size(graph: &Graph, value: ValueId, axes: [usize; 2]) -> Option<(usize, usize)> {
-    let dims = facts::dims(graph, value).filter(|dims| dims.len() == 4)?;
-    let (heads, size) = (dims[axes[0]].fixed()?, dims[axes[1]].fixed()?);
-    (heads > 0 && size > 0).then_some((heads, size))
-}
-
-/// What a Transpose to heads before positions was made of, or the value itself.
-fn source(graph: &Graph, value: ValueId) -> Source {
-    transposed(graph, value, &[0, 2, 1, 3]).unwrap_or(Source::plain(value))
-}
-
-fn transposed(graph: &Graph, value: ValueId, perm: &[usize]) -> Option<Source> {
-    let (_, node) = facts::producer(graph, value)?;
-    if !is_transpose(&node.op, perm) {
-        return None;
-    }
-    let value = node.input(0)?;
-    Some(Source { value, beside: Some(heads_and_size(graph, value, [2, 3])?) })
-}
-
 /// Keys with the elements of each side by side.
 fn rows_of_keys(graph: &Graph, found: &Found) -> Option<Source> {
     if !found.columns {
@@ -278,27 +239,6 @@ fn repeated(graph: &Graph, whole: Source) -> Option<Source> {
         && one.is(1)
         && h3.is(heads))
     .then(|| source(graph, value))
-}
-
-/// The value to give to the node.
-fn side_by_side(graph: &mut Graph, source: Source) -> ValueId {
-    let Some((heads, size)) = source.beside else { return source.value };
-    let width = heads * size;
-    if let Some((_, node)) = facts::producer(graph, source.value)
-        && matches!(node.op, Op::Reshape(_))
-        && let Some(value) = node.input(0)
-        && let (Some([batch, length, own]), Some(apart)) =
-            (facts::dims(graph, value), facts::dims(graph, source.value))
-        && own.is(width)
-        && facts::same_dims(&[batch.clone(), length.clone()], &apart[..2])
-    {
-        return value;
-    }
-    let dims: Vec<Dim> = facts::dims(graph, source.value).unwrap_or_default()[..2].to_vec();
-    let name = rewrite::derived(graph, source.value, "beside");
-    let shape = rewrite::int_vector(graph, format!("{name}_shape"), &[0, 0, width as i64]);
-    let ty = TensorType::new(ElementType::F32, dims.into_iter().chain([Dim::Fixed(width)]));
-    rewrite::insert(graph, name, Reshape { allow_zero: false }, &[Some(source.value), Some(shape)], ty).1
 }
 
 /// The mask as numbers to add.

@@ -19,7 +19,7 @@ pub(super) struct Scores<'a> {
     pub(super) q: &'a [f32],
     pub(super) keys: Rows<'a>,
     pub(super) scale: f32,
-    pub(super) scores: &'a mut [f32],
+    pub(super) to: &'a mut [f32],
 }
 
 impl Loop for Scores<'_> {
@@ -28,7 +28,7 @@ impl Loop for Scores<'_> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let size = self.q.len();
-        for (row, score) in self.scores.iter_mut().enumerate() {
+        for (row, score) in self.to.iter_mut().enumerate() {
             let key = &self.keys.data[(self.keys.first + row) * self.keys.stride..][..size];
             let mut sums = [0.0f32; LANES];
             let (q_chunks, q_rest) = self.q.as_chunks::<LANES>();

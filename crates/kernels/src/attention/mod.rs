@@ -148,6 +148,18 @@ struct Run<'a> {
     extras: Extras<'a>,
 }
 
+impl<'a> Run<'a> {
+    /// What hides keys from a query.
+    fn hidden(&self, batch: usize, head: usize, query: usize) -> Hidden<'a> {
+        let Some(mask) = self.extras.mask else { return Hidden::None };
+        let start = mask.distances.at(batch, head, query);
+        match mask.values {
+            MaskValues::Added(values) => Hidden::Added(&values[start..][..mask.keys]),
+            MaskValues::Shown(values) => Hidden::Shown(&values[start..][..mask.keys]),
+        }
+    }
+}
+
 /// Queries in a row that are done together: of one head, or, where there is one query only, of heads side by side.
 #[derive(Clone, Copy)]
 struct Block {
@@ -326,20 +338,11 @@ impl Prepared {
         (least.min(most), most)
     }
 
-    fn hidden<'a>(&self, run: &Run<'a>, batch: usize, head: usize, query: usize) -> Hidden<'a> {
-        let Some(mask) = run.extras.mask else { return Hidden::None };
-        let start = mask.distances.at(batch, head, query);
-        match mask.values {
-            MaskValues::Added(values) => Hidden::Added(&values[start..][..mask.keys]),
-            MaskValues::Shown(values) => Hidden::Shown(&values[start..][..mask.keys]),
-        }
-    }
-
     /// Scores become weights of a row; gives what the weighted sum is to be multiplied by.
     fn probabilities(&self, run: &Run<'_>, block: Block, row: usize, scores: &mut [f32]) -> f32 {
         let (head, query) = block.row(row);
         let seen = self.seen(run, block.batch, query);
-        let hidden = self.hidden(run, block.batch, head, query);
+        let hidden = run.hidden(block.batch, head, query);
         let sink = run.extras.sinks.map(|sinks| sinks[head]);
         let softcap = self.attention.softcap;
         dispatch(self.isas, Probabilities { scores, seen, hidden, softcap, sink })
@@ -398,7 +401,7 @@ impl Prepared {
         let key_rows = few::Rows { data: k, stride: run.k.distances.row, first: least };
         let value_rows = few::Rows { data: v, stride: run.v.distances.row, first: least };
         let scale = self.attention.scale;
-        dispatch(self.isas, few::Scores { q, keys: key_rows, scale, scores: &mut scores[least..] });
+        dispatch(self.isas, few::Scores { q, keys: key_rows, scale, to: &mut scores[least..] });
         let factor = self.probabilities(run, block, 0, scores);
         if factor != 0.0 {
             dispatch(self.isas, few::Weighted { values: value_rows, weights: &scores[least..], factor, y });

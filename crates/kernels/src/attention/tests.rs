@@ -53,7 +53,7 @@ fn reference(
                         limit.is_some_and(|limit| distance > limit as i64 && distance > 0)
                     };
                     let mut shown = key < count
-                        && !(attention.causal && key as i64 > at)
+                        && (!attention.causal || key as i64 <= at)
                         && !far(attention.left, at - key as i64)
                         && !far(attention.right, key as i64 - at);
                     if let Some(mask) = &extras.mask {
@@ -196,5 +196,5 @@ fn results_that_meet_are_refused() {
     let places = |_| (0, 3);
     let extras = Extras { mask: None, places: &places, sinks: None };
     let meeting = Distances { batch: 24, head: 2, row: 4 };
-    prepared.run(&Team::new(1), [rows; 3], &mut vec![0.0; 24], meeting, extras, &mut scratch);
+    prepared.run(&Team::new(1), [rows; 3], &mut [0.0; 24], meeting, extras, &mut scratch);
 }
