@@ -1,5 +1,6 @@
 //! A share of the long checks, small enough for every submission. `cargo xtask figures standard` runs them in full.
 
+use armet::PASSES;
 use armet_conformance::resources::{Resource, model, skip};
 use armet_conformance::stress::{graphs, mutants, sessions, sizes};
 
@@ -9,6 +10,9 @@ fn random_graphs_give_the_same_with_and_without_passes() {
     let told: Vec<String> =
         seen.faults.iter().map(|f| format!("seed {}: {}\n{}", f.seed, f.what, f.graph)).collect();
     assert!(told.is_empty(), "{} faults\n{}", told.len(), told.join("\n"));
+    for pass in PASSES.iter().map(|pass| pass.name).filter(|name| name.starts_with("recognise_")) {
+        assert!(seen.passes.get(pass).is_some_and(|n| *n > 0), "{pass} never fires: {:?}", seen.passes);
+    }
     assert!(seen.nodes > 3000 && seen.operators.len() > 50, "{} nodes, {:?}", seen.nodes, seen.operators);
 }
 

@@ -16,6 +16,8 @@ use armet_graph::ops::{
 use armet_graph::{Case, Context, Graph, Numbers, Op, OpKind, TensorType, Value, ValueId, ValueType};
 use armet_tensor::{ElementType, Tensor};
 
+mod transformers;
+
 use super::exact::{MOST_ELEMENTS, has_steps, is_exact, is_tame, keeps_exact};
 
 /// A graph, and inputs for it.
@@ -216,7 +218,7 @@ impl Builder {
     fn idiom(&mut self) -> Option<()> {
         let unary = |kind| Unary { kind };
         let binary = |kind| Binary { kind };
-        match self.random.int(0, 13) {
+        match self.random.int(0, 17) {
             0..=2 => {
                 let x = self.float(Some(4))?;
                 let channels = self.shape(x)[1];
@@ -374,6 +376,20 @@ impl Builder {
                 let scaled = self.one(binary(BinaryKind::Div), &[scores, root])?;
                 let shares = self.one(Softmax { axis: -1, log: false, flatten: false }, &[scaled])?;
                 self.one(plain, &[shares, x])?;
+            }
+            13 => self.attention()?,
+            14 => {
+                let x = self.float(Some(4))?;
+                self.turned(x)?;
+            }
+            15 => {
+                let x = self.float(None)?;
+                self.root_mean_square(x)?;
+            }
+            16 => {
+                let x = self.float(Some(4))?;
+                let y = self.shuffled(x)?;
+                self.activated(y)?;
             }
             _ => {
                 let x = self.float(Some(4))?;
