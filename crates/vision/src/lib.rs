@@ -36,6 +36,7 @@ mod common;
 pub mod detect;
 pub mod draw;
 pub mod faces;
+mod jpeg;
 pub mod ocr;
 mod picture;
 mod planes;

@@ -6,10 +6,13 @@
 //! and the camera orientation that a JPEG states is applied.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read, Seek};
+use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader};
+use image::codecs::jpeg::JpegEncoder;
+use image::{DynamicImage, ExtendedColorType, ImageDecoder, ImageFormat, ImageReader};
+
+use crate::jpeg;
 
 /// Why a picture could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -27,15 +30,27 @@ pub enum PictureError {
     #[error("not a PNG or JPEG picture; convert it to one of these first")]
     UnknownFormat,
     /// The file is damaged, or uses a part of its format that is not supported.
-    #[error("the picture cannot be decoded: {reason}; save it again with another program and retry")]
+    #[error("the picture cannot be decoded: {reason}; bring the file again, or save the picture again")]
     Damaged {
         /// What the decoder said.
+        reason: String,
+    },
+    /// The name of a file to write ends neither in `.png` nor in `.jpg`.
+    #[error("{path}: pictures are written as PNG or JPEG; let the name end in .png or .jpg")]
+    UnknownName {
+        /// The name.
+        path: PathBuf,
+    },
+    /// The picture cannot be written in this format.
+    #[error("the picture cannot be written: {reason}")]
+    Encode {
+        /// What the encoder said.
         reason: String,
     },
     /// The file claims a size above the limits.
     #[error(
         "the picture claims {width} x {height} pixels, above the limit of {limit} pixels and {side} a side; \
-         scale it down first or raise the limit"
+         scale it down first"
     )]
     TooLarge {
         /// Claimed width.
@@ -107,13 +122,13 @@ impl Picture {
 
     /// Decodes the bytes of a PNG or JPEG file.
     pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Self, PictureError> {
-        decode(ImageReader::new(Cursor::new(bytes)), limits)
+        decode(bytes, limits)
     }
 
     /// Reads and decodes a PNG or JPEG file. The format is told by the content, not by the name.
     pub fn open(path: &Path, limits: &Limits) -> Result<Self, PictureError> {
-        let file = File::open(path).map_err(|source| PictureError::File { path: path.to_owned(), source })?;
-        decode(ImageReader::new(BufReader::new(file)), limits)
+        let bytes = read(path).map_err(|source| PictureError::File { path: path.to_owned(), source })?;
+        decode(&bytes, limits)
     }
 
     /// Width in pixels, at least 1.
@@ -179,38 +194,84 @@ impl Picture {
 
     /// The picture as the bytes of a PNG file.
     pub fn encode_png(&self) -> Result<Vec<u8>, PictureError> {
-        let mut bytes = Cursor::new(Vec::new());
-        let damaged = |error: image::ImageError| PictureError::Damaged { reason: error.to_string() };
-        let width = u32::try_from(self.width).unwrap_or(u32::MAX);
-        let height = u32::try_from(self.height).unwrap_or(u32::MAX);
-        image::write_buffer_with_format(
-            &mut bytes,
-            &self.rgb,
-            width,
-            height,
-            image::ExtendedColorType::Rgb8,
-            ImageFormat::Png,
-        )
-        .map_err(damaged)?;
-        Ok(bytes.into_inner())
+        self.encode(ImageFormat::Png)
     }
 
-    /// Writes the picture as a PNG file.
-    pub fn save_png(&self, path: &Path) -> Result<(), PictureError> {
-        std::fs::write(path, self.encode_png()?)
+    /// Writes the picture as the kind of file that its name says: `.png`, `.jpg` or `.jpeg`.
+    pub fn save(&self, path: &Path) -> Result<(), PictureError> {
+        let format = format_of(path).ok_or_else(|| PictureError::UnknownName { path: path.to_owned() })?;
+        std::fs::write(path, self.encode(format)?)
             .map_err(|source| PictureError::File { path: path.to_owned(), source })
+    }
+
+    /// Whether [`Picture::save`] knows what kind of file this name stands for.
+    pub fn can_save(path: &Path) -> bool {
+        format_of(path).is_some()
+    }
+
+    fn encode(&self, format: ImageFormat) -> Result<Vec<u8>, PictureError> {
+        let encode = |error: image::ImageError| PictureError::Encode { reason: error.to_string() };
+        let width = u32::try_from(self.width).unwrap_or(u32::MAX);
+        let height = u32::try_from(self.height).unwrap_or(u32::MAX);
+        let mut bytes = Cursor::new(Vec::new());
+        if format == ImageFormat::Jpeg {
+            let mut encoder = JpegEncoder::new_with_quality(&mut bytes, JPEG_QUALITY);
+            encoder.encode(&self.rgb, width, height, ExtendedColorType::Rgb8).map_err(encode)?;
+        } else {
+            let rgb = ExtendedColorType::Rgb8;
+            image::write_buffer_with_format(&mut bytes, &self.rgb, width, height, rgb, format)
+                .map_err(encode)?;
+        }
+        Ok(bytes.into_inner())
     }
 }
 
-fn decode<R: Read + BufRead + Seek>(
-    reader: ImageReader<R>,
-    limits: &Limits,
-) -> Result<Picture, PictureError> {
-    let damaged = |reason: String| PictureError::Damaged { reason };
-    let mut reader = reader.with_guessed_format().map_err(|error| damaged(error.to_string()))?;
-    if reader.format().is_none() {
-        return Err(PictureError::UnknownFormat);
+/// Of 100; thin lines and letters stay sharp.
+const JPEG_QUALITY: u8 = 92;
+
+fn format_of(path: &Path) -> Option<ImageFormat> {
+    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+    match extension.as_str() {
+        "png" => Some(ImageFormat::Png),
+        "jpg" | "jpeg" => Some(ImageFormat::Jpeg),
+        _ => None,
     }
+}
+
+/// A picture's file is at most this long.
+const LARGEST_FILE: u64 = 1 << 30;
+
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let kind = path.metadata()?.file_type();
+    // A device may never end.
+    if !kind.is_file() && !kind.is_dir() && !is_pipe(kind) {
+        return Err(std::io::Error::other("it is neither a file nor a pipe"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        return Err(std::io::Error::other(format!("it has more than {LARGEST_FILE} bytes")));
+    }
+    Ok(bytes)
+}
+
+#[cfg(unix)]
+fn is_pipe(kind: std::fs::FileType) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(&kind)
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: std::fs::FileType) -> bool {
+    false
+}
+
+fn decode(bytes: &[u8], limits: &Limits) -> Result<Picture, PictureError> {
+    let damaged = |reason: String| PictureError::Damaged { reason };
+    let reader = ImageReader::new(Cursor::new(bytes));
+    let mut reader = reader.with_guessed_format().map_err(|error| damaged(error.to_string()))?;
+    let Some(format) = reader.format() else {
+        return Err(PictureError::UnknownFormat);
+    };
     // Twice the decoded size of the largest allowed picture with four 16-bit channels: room for the decoder's own rows.
     let mut decoder_limits = image::Limits::default();
     decoder_limits.max_image_width = Some(limits.side);
@@ -227,6 +288,10 @@ fn decode<R: Read + BufRead + Seek>(
     }
     if u64::from(width) * u64::from(height) > limits.pixels || width > limits.side || height > limits.side {
         return Err(PictureError::TooLarge { width, height, limit: limits.pixels, side: limits.side });
+    }
+    if format == ImageFormat::Jpeg {
+        jpeg::check(bytes, (width as usize, height as usize))
+            .map_err(|fault| damaged(fault.text().to_owned()))?;
     }
     let orientation = decoder.orientation().unwrap_or(image::metadata::Orientation::NoTransforms);
     let mut decoded = DynamicImage::from_decoder(decoder).map_err(|error| damaged(error.to_string()))?;
@@ -296,7 +361,7 @@ mod tests {
     fn no_change_to_a_file_makes_decoding_panic() {
         let picture = gradient(40, 30);
         let mut jpeg = Cursor::new(Vec::new());
-        let rgb = image::ExtendedColorType::Rgb8;
+        let rgb = ExtendedColorType::Rgb8;
         image::write_buffer_with_format(&mut jpeg, picture.rgb(), 40, 30, rgb, ImageFormat::Jpeg).unwrap();
         let limits = Limits { pixels: 1 << 20, side: 4096 };
         let mut generator = crate::common::Generator::new(7);
@@ -316,6 +381,30 @@ mod tests {
     }
 
     #[test]
+    fn cut_and_damaged_jpegs_are_refused() {
+        let picture = gradient(120, 90);
+        let folder = std::env::temp_dir().join(format!("armet-picture-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("picture.JPG");
+        picture.save(&path).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(matches!(picture.save(&folder.join("picture.gif")), Err(PictureError::UnknownName { .. })));
+        std::fs::remove_dir_all(&folder).unwrap();
+        let limits = Limits::default();
+        assert_eq!(Picture::decode(&bytes, &limits).unwrap().width(), 120);
+        // What follows the end of the picture is not the picture's.
+        assert!(Picture::decode(&[&bytes[..], b"more"].concat(), &limits).is_ok());
+        for length in [700, bytes.len() / 2, bytes.len() - 40, bytes.len() - 2, bytes.len() - 1] {
+            let error = Picture::decode(&bytes[..length], &limits).unwrap_err().to_string();
+            assert!(error.contains("ends before the picture does"), "{length} bytes: {error}");
+        }
+        // A hole in the data leaves blocks without codes.
+        let hole = [&bytes[..bytes.len() / 2], &bytes[bytes.len() / 2 + 200..]].concat();
+        let error = Picture::decode(&hole, &limits).unwrap_err().to_string();
+        assert!(error.contains("its compressed data are damaged"), "{error}");
+    }
+
+    #[test]
     fn transparency_lies_over_white() {
         let mut bytes = Cursor::new(Vec::new());
         let pixels = [0, 0, 0, 0, 10, 20, 30, 255, 0, 0, 0, 128, 255, 0, 0, 51];
@@ -324,7 +413,7 @@ mod tests {
             &pixels,
             4,
             1,
-            image::ExtendedColorType::Rgba8,
+            ExtendedColorType::Rgba8,
             ImageFormat::Png,
         )
         .unwrap();

@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         }
         canvas.label([edges[0], edges[1]], &format!("face {:.3}", face.score), colour);
     }
-    picture.save_png(&arguments.output).with_context(|| {
+    picture.save(&arguments.output).with_context(|| {
         format!("cannot write {}; choose a place with --output", arguments.output.display())
     })?;
     let networks = [&proposer, &refiner, &finisher];

@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
             canvas.rectangle(d.left, d.top, d.right, d.bottom, colour);
             canvas.label([d.left, d.top], &format!("{} {:.2}", name(d.class), d.score), colour);
         }
-        picture.save_png(path).with_context(|| format!("cannot write {}", path.display()))?;
+        picture.save(path).with_context(|| format!("cannot write {}", path.display()))?;
         terminal.note(format_args!("wrote {}", path.display()));
     }
     if arguments.json {

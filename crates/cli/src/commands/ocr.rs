@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
                 if draw::has_letters_for(&line.text) { line.text.clone() } else { (index + 1).to_string() };
             canvas.label(corners[0], &label, draw::colour(index));
         }
-        page.save_png(path).with_context(|| format!("cannot write {}", path.display()))?;
+        page.save(path).with_context(|| format!("cannot write {}", path.display()))?;
         terminal.note(format_args!("wrote {}", path.display()));
     }
     if arguments.json {
