@@ -8,8 +8,10 @@ use armet::{
     CompileError, CompileSettings, Compiled, Engine, Graph, Isa, Isas, LoadError, LoadOptions, Model,
 };
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 
-use crate::output::{Hint, Terminal};
+use crate::commands::sizes::Sizes;
+use crate::output::{Hint, Terminal, clean};
 
 /// A model and how to run it.
 #[derive(Debug, Args)]
@@ -31,11 +33,11 @@ pub(crate) struct ModelOptions {
     /// Number for a named dimension: batch=2.
     #[arg(long, value_name = "NAME=N", value_parser = parse_dim)]
     pub(crate) dim: Vec<(String, usize)>,
-    /// Leave out a pass (see `inspect` for their names).
-    #[arg(long, value_name = "PASS")]
+    /// Leave out a pass; may be given several times.
+    #[arg(long, value_name = "PASS", value_parser = pass_names())]
     pub(crate) disable_pass: Vec<String>,
-    /// Print the graph as it is after a pass, on standard error.
-    #[arg(long, value_name = "PASS")]
+    /// Print the graph as it is after a pass of the same list, on standard error.
+    #[arg(long, value_name = "PASS", value_parser = pass_names(), hide_possible_values = true)]
     pub(crate) dump_after: Vec<String>,
     /// Refuse to run nodes by their scalar meaning when no backend has a kernel for them.
     #[arg(long)]
@@ -56,10 +58,25 @@ fn parse_shape(text: &str) -> Result<(String, Vec<usize>), String> {
     let (name, dims) = text.rsplit_once('=').ok_or("expected NAME=DIMS, for instance input=1,3,640,640")?;
     let dims = dims
         .split([',', 'x'])
-        .filter(|d| !d.is_empty())
+        .filter(|d| !dims.trim().is_empty() || !d.trim().is_empty())
         .map(|d| d.trim().parse().map_err(|_| format!("\"{d}\" is not a dimension")))
         .collect::<Result<_, _>>()?;
     Ok((name.to_owned(), dims))
+}
+
+/// The passes there are, for help, completions and checks.
+fn pass_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(armet::PASSES.iter().map(|pass| pass.name))
+}
+
+/// Refuses a name that an option was given for twice.
+fn once<'a>(option: &str, names: impl Iterator<Item = &'a str> + Clone) -> anyhow::Result<()> {
+    for (index, name) in names.clone().enumerate() {
+        if names.clone().take(index).any(|other| other == name) {
+            anyhow::bail!("{option} was given for {name} more than once; give it once");
+        }
+    }
+    Ok(())
 }
 
 fn parse_dim(text: &str) -> Result<(String, usize), String> {
@@ -89,6 +106,8 @@ impl ModelOptions {
 
     /// Reads the model; remarks go to standard error.
     pub(crate) fn load(&self, terminal: &mut Terminal) -> anyhow::Result<Model> {
+        once("--shape", self.shape.iter().map(|(name, _)| name.as_str()))?;
+        once("--dim", self.dim.iter().map(|(name, _)| name.as_str()))?;
         let mut options = LoadOptions::default();
         for library in &self.operators {
             for mut operator in armet::load_operators(library)? {
@@ -98,7 +117,7 @@ impl ModelOptions {
         }
         let model = Model::load_with(&self.model, &options).map_err(|error| self.explain(error))?;
         for warning in model.warnings() {
-            terminal.note(format_args!("note: {warning}"));
+            terminal.note(format_args!("note: {}", clean(warning)));
         }
         Ok(model)
     }
@@ -108,6 +127,17 @@ impl ModelOptions {
         let hint = match &error {
             LoadError::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
                 "check the path; `armet models fetch` brings real models to try".to_owned()
+            }
+            LoadError::Read { source, .. } if source.kind() == std::io::ErrorKind::IsADirectory => {
+                let is_tensorflow = self.model.join("saved_model.pb").exists();
+                if is_tensorflow {
+                    format!(
+                        "it is a TensorFlow SavedModel; convert it: python -m tf2onnx.convert --saved-model {path} \
+                         --output model.onnx"
+                    )
+                } else {
+                    "give the .onnx file itself, not the folder that it is in".to_owned()
+                }
             }
             _ => return anyhow::Error::new(error).context(format!("cannot load {path}")),
         };
@@ -151,13 +181,9 @@ impl ModelOptions {
 
     /// Compiles the model for the engine asked for.
     pub(crate) fn compile(&self, model: &Model) -> anyhow::Result<Compiled> {
-        if let Some(name) =
-            self.dump_after.iter().find(|n| !armet::PASSES.iter().any(|p| p.name == n.as_str()))
-        {
-            let known: Vec<&str> = armet::PASSES.iter().map(|p| p.name).collect();
-            anyhow::bail!("there is no pass {name}; there are {}", known.join(", "));
-        }
-        let compiled = self.engine()?.compile(model, &self.settings());
+        let settings = self.settings();
+        Sizes::new(model, &settings)?;
+        let compiled = self.engine()?.compile(model, &settings);
         compiled.map_err(|error| match error {
             CompileError::UnknownInput { .. } => {
                 anyhow::Error::new(error).context("--shape does not fit the model")

@@ -1,6 +1,9 @@
 //! Writing to the terminal: data to standard output, all else to standard error.
 
+use std::fmt::Display;
 use std::io::{self, Write};
+
+use armet::{ImportError, LoadError};
 
 /// Both streams of the command.
 #[derive(Debug)]
@@ -22,7 +25,7 @@ impl Hint {
     }
 }
 
-impl std::fmt::Display for Hint {
+impl Display for Hint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
     }
@@ -35,9 +38,9 @@ impl Terminal {
         Self { out: io::stdout(), err: io::stderr() }
     }
 
-    /// A line of data.
-    pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> io::Result<()> {
-        writeln!(self.out, "{text}")
+    /// A line of data, or several.
+    pub(crate) fn line(&mut self, text: impl Display) -> io::Result<()> {
+        writeln!(self.out, "{}", escape(&text.to_string(), true))
     }
 
     /// One JSON value on a line of its own.
@@ -46,28 +49,61 @@ impl Terminal {
     }
 
     /// A remark. A closed error stream is no reason to stop.
-    pub(crate) fn note(&mut self, text: impl std::fmt::Display) {
-        if writeln!(self.err, "{text}").is_err() {
+    pub(crate) fn note(&mut self, text: impl Display) {
+        if writeln!(self.err, "{}", escape(&text.to_string(), true)).is_err() {
             self.err = io::stderr();
         }
     }
 
     /// An error with its causes and, when one knows it, what to do.
     pub(crate) fn error(&mut self, error: &anyhow::Error) {
-        self.note(format_args!("error: {error}"));
+        self.note(format_args!("error: {}", clean(&error.to_string())));
         let mut before = error.to_string();
         for cause in error.chain().skip(1) {
             let text = cause.to_string();
             // Many errors say their cause in their own sentence.
             if !before.contains(&text) {
-                self.note(format_args!("  because: {text}"));
+                let is_list = matches!(
+                    cause.downcast_ref::<LoadError>(),
+                    Some(LoadError::Import(ImportError::Unsupported(_)))
+                );
+                self.note(format_args!("  because: {}", if is_list { text.clone() } else { clean(&text) }));
             }
             before = text;
         }
         if let Some(hint) = error.downcast_ref::<Hint>() {
-            self.note(format_args!("\nhint: {}", hint.hint));
+            self.note(format_args!("\nhint: {}", clean(&hint.hint)));
         }
     }
+}
+
+/// A name out of a file, or a text with such names, as one line that cannot act on a terminal.
+pub(crate) fn clean(text: &str) -> String {
+    escape(text, false)
+}
+
+/// Whether a terminal would obey a character rather than show it, or let it turn the text around it.
+pub(crate) fn acts(c: char) -> bool {
+    let turns =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+fn escape(text: &str, lines: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if acts(c) && !(lines && c == '\n') {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// So many of something that takes an `s`.
+pub(crate) fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -111,6 +147,12 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     out
 }
 
+/// A count in a unit with a metric prefix: `4.1 MB`, `0 B`.
+pub(crate) fn quantity(value: f64, unit: &str) -> String {
+    let number = metric(value);
+    format!("{number}{}{unit}", if number.contains(' ') { "" } else { " " })
+}
+
 /// A count with a metric prefix: `4.1 M`.
 pub(crate) fn metric(value: f64) -> String {
     let (scale, unit) = match value {
@@ -141,4 +183,22 @@ pub(crate) fn shorten(name: &str, most: usize) -> String {
     }
     let tail: String = name.chars().skip(count - most + 1).collect();
     format!("…{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_acts_on_terminals_is_printed() {
+        assert_eq!(clean("a\u{1b}[31m\nb\u{202e}c"), "a\\u{1b}[31m\\nb\\u{202e}c");
+        assert_eq!(escape("two\nlines\r", true), "two\nlines\\r");
+        assert_eq!(clean("größe 猫"), "größe 猫");
+    }
+
+    #[test]
+    fn counts_read_as_words() {
+        assert_eq!((count(1, "step"), count(0, "step")), ("1 step".to_owned(), "0 steps".to_owned()));
+        assert_eq!((quantity(0.0, "FLOP"), quantity(4.1e6, "B")), ("0 FLOP".to_owned(), "4.1 MB".to_owned()));
+    }
 }

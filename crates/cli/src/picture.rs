@@ -1,33 +1,33 @@
 //! Pictures as inputs of models.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use armet::{ElementType, Tensor, ValueSpec};
-use armet_vision::presets::{Placement, Preparation};
+use armet_vision::presets::{Placement, Preparation, PreparationError};
 use armet_vision::{Limits, Picture, Planes};
 use clap::Args;
 
-use crate::output::Terminal;
+use crate::output::{Hint, Terminal};
 
 /// How pictures become inputs.
 #[derive(Debug, Args)]
 pub(crate) struct PictureOptions {
     /// How pictures are resized and normalised: imagenet, unit, yolo, ppocr-det, ppocr-rec, ppocr-cls, picodet, mtcnn, raw.
     #[arg(long)]
-    pub(crate) preset: Option<String>,
+    preset: Option<String>,
     /// Subtracted from each channel after dividing by the divisor: 0.485,0.456,0.406.
-    #[arg(long, value_delimiter = ',', value_name = "R,G,B")]
-    pub(crate) mean: Vec<f64>,
+    #[arg(long, value_delimiter = ',', value_name = "R,G,B", value_parser = parse_number)]
+    mean: Vec<f64>,
     /// Divides each channel last.
-    #[arg(long, value_delimiter = ',', value_name = "R,G,B")]
-    pub(crate) std: Vec<f64>,
+    #[arg(long, value_delimiter = ',', value_name = "R,G,B", value_parser = parse_number)]
+    std: Vec<f64>,
     /// Divides each byte first [default: the preset's, mostly 255].
-    #[arg(long)]
-    pub(crate) divisor: Option<f64>,
+    #[arg(long, value_parser = parse_number)]
+    divisor: Option<f64>,
     /// Width and height for inputs that leave them open: 640x480.
-    #[arg(long, value_name = "WxH")]
-    pub(crate) size: Option<String>,
+    #[arg(long, value_name = "WxH", value_parser = parse_size)]
+    size: Option<(usize, usize)>,
 }
 
 pub(crate) fn open(path: &Path) -> anyhow::Result<Picture> {
@@ -47,7 +47,49 @@ fn three(values: &[f64], what: &str) -> anyhow::Result<Option<[f64; 3]>> {
     })
 }
 
+/// A finite number.
+pub(crate) fn parse_number(text: &str) -> Result<f64, String> {
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite())
+        .ok_or_else(|| "expected a number".into())
+}
+
+/// A score, or a share of an area.
+pub(crate) fn parse_share(text: &str) -> Result<f32, String> {
+    let share = text.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "expected a number from 0 to 1".into())
+}
+
+/// The file that a picture is written to.
+pub(crate) fn parse_output(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if Picture::can_save(&path) {
+        return Ok(path);
+    }
+    Err("pictures are written as PNG or JPEG; let the name end in .png or .jpg".into())
+}
+
+fn parse_size(text: &str) -> Result<(usize, usize), String> {
+    let number = |text: &str| text.trim().parse().ok().filter(|&number: &usize| number > 0);
+    let size = text.split_once(['x', ',']).and_then(|(w, h)| number(w).zip(number(h)));
+    size.ok_or_else(|| "expected WIDTHxHEIGHT, each at least 1, for instance 640x480".into())
+}
+
 impl PictureOptions {
+    /// An option that was given.
+    pub(crate) fn first_given(&self) -> Option<&'static str> {
+        let given = [
+            ("--preset", self.preset.is_some()),
+            ("--mean", !self.mean.is_empty()),
+            ("--std", !self.std.is_empty()),
+            ("--divisor", self.divisor.is_some()),
+            ("--size", self.size.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
+
     /// The input that a picture becomes, and where the picture lies in it.
     pub(crate) fn prepare(
         &self,
@@ -75,9 +117,25 @@ impl PictureOptions {
             preparation.divisor = divisor;
         }
         let stated = preparation.size_in(&dims);
-        let given = self.size.as_deref().map(parse_size).transpose()?;
-        let (width, height) = given.map_or(stated, |(w, h)| (Some(w), Some(h)));
-        let prepared = preparation.apply(picture, width, height)?;
+        if let Some((width, height)) = self.size
+            && (stated.0.is_some_and(|declared| declared != width)
+                || stated.1.is_some_and(|declared| declared != height))
+        {
+            anyhow::bail!(
+                "--size {width}x{height} contradicts input {}, which is {}; leave --size out",
+                input.name,
+                input.ty
+            );
+        }
+        let (width, height) = self.size.map_or(stated, |(w, h)| (Some(w), Some(h)));
+        let prepared = preparation.apply(picture, width, height).map_err(|error| match error {
+            PreparationError::SizeNeeded => {
+                let open =
+                    format!("input {} is {}, which leaves the size of a picture open", input.name, input.ty);
+                Hint::new(open, "state it with --size WIDTHxHEIGHT, for instance --size 640x480").into()
+            }
+            other => anyhow::Error::new(other),
+        })?;
         let tensor = tensor(&prepared.planes)?;
         let tensor = match input.element() {
             Some(ElementType::F32) | None => tensor,
@@ -89,10 +147,4 @@ impl PictureOptions {
         };
         Ok((tensor, prepared.placement))
     }
-}
-
-fn parse_size(text: &str) -> anyhow::Result<(usize, usize)> {
-    let (width, height) =
-        text.split_once(['x', ',']).context("--size takes WIDTHxHEIGHT, for instance 640x480")?;
-    Ok((width.trim().parse()?, height.trim().parse()?))
 }

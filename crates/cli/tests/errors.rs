@@ -15,6 +15,13 @@ fn refused(line: &str, first: &str, more: &str) {
     write("empty.onnx", b"");
     write("cut.onnx", &std::fs::read(common::asset("rnet.onnx")).unwrap()[..5000]);
     write("words.png", b"no picture at all");
+    write("lite.tflite", b"\x1c\0\0\0TFL3\x14\0\x20\0");
+    write("words.gguf", b"GGUF\x03\0\0\0");
+    std::fs::create_dir(folder.path().join("saved")).unwrap();
+    write("saved/saved_model.pb", b"\x08\x01\x12\0");
+    let jpeg = std::fs::read(common::asset("astronaut.jpg")).unwrap();
+    write("cut.jpg", &jpeg[..jpeg.len() / 2]);
+    write("arrays.npz", b"PK\x03\x04");
     let three = armet::Tensor::zeros(armet::ElementType::F32, [24, 24, 3]).unwrap();
     write("rank3.npy", &armet::npy::write(&three).unwrap());
     let integers = armet::Tensor::zeros(armet::ElementType::I64, [1, 24, 24, 3]).unwrap();
@@ -35,9 +42,25 @@ fn models_that_cannot_be_loaded() {
         };
         refused(&line("none.onnx"), "error: cannot load none.onnx", "hint: check the path");
         refused(&line("text.onnx"), "error: cannot load text.onnx", "not a readable ONNX file");
-        refused(&line("empty.onnx"), "error: cannot load empty.onnx", "there is no graph in it");
+        refused(&line("empty.onnx"), "error: cannot load empty.onnx", "the file is empty; bring it again");
         refused(&line("cut.onnx"), "error: cannot load cut.onnx", "it ends inside the field at byte 38");
-        refused(&line("."), "error: cannot load .", "cannot read .");
+        refused(&line("."), "error: cannot load .", "hint: give the .onnx file itself, not the folder");
+        refused(
+            &line("astronaut.jpg"),
+            "error: cannot load astronaut.jpg",
+            "it is a JPEG picture; a picture",
+        );
+        refused(
+            &line("lite.tflite"),
+            "error: cannot load lite.tflite",
+            "it is a TensorFlow Lite model; convert",
+        );
+        refused(&line("words.gguf"), "error: cannot load words.gguf", "it is a GGUF file");
+        refused(
+            &line("saved"),
+            "error: cannot load saved",
+            "hint: it is a TensorFlow SavedModel; convert it: python",
+        );
     }
 }
 
@@ -109,13 +132,34 @@ fn options_that_do_not_fit() {
     refused(
         &run("--dim batch=2"),
         "error: --dim does not fit the model",
-        "the model has no free dimension batch; it has N",
+        "the model has no open dimension batch; it has N",
     );
-    let pass = "error: cannot compile rnet.onnx";
-    refused(&run("--disable-pass polish"), pass, "polish is no pass; the passes are fold_constants");
+    let twice = "more than once; give it once";
+    refused(&run("--dim N=3 --dim N=50"), &format!("error: --dim was given for N {twice}"), "");
+    let shape = "--shape input_2=1,24,24,3";
+    refused(&run(&format!("{shape} {shape}")), &format!("error: --shape was given for input_2 {twice}"), "");
+    refused(
+        &run("--input input_2=random --input input_2=random"),
+        "error: input input_2 was given 2 times; give it once",
+        "",
+    );
+    refused(
+        &run("--shape input_2=24,24,3"),
+        "error: --shape gives input input_2 the shape [24,24,3]; the model declares float32[N,24,24,3]",
+        "",
+    );
+    refused(
+        &run("--size 24x24"),
+        "error: --size is for pictures, and no input is given as one; sizes of made-up inputs are set with --dim or --shape",
+        "",
+    );
     let folder = common::folder();
     for (options, first) in [
-        ("--dump-after polish", "error: there is no pass polish; there are fold_constants, "),
+        (
+            "--disable-pass polish",
+            "error: invalid value 'polish' for '--disable-pass <PASS>'\n  [possible values: fold_",
+        ),
+        ("--dump-after polish", "error: invalid value 'polish' for '--dump-after <PASS>'"),
         ("--isa mmx", "error: there is no instruction set mmx; there are scalar, "),
     ] {
         let call = armet(folder.path(), words(&run(options)));
@@ -136,6 +180,18 @@ fn options_that_cannot_be_read() {
         ("run rnet.onnx --input input_2=", "'--input <NAME=FILE>'"),
         ("bench rnet.onnx --seconds soon", "'--seconds <SECONDS>'"),
         ("inspect rnet.onnx --format pdf", "'--format <FORMAT>'"),
+        ("inspect rnet.onnx --format dot --json", "'--format <FORMAT>' cannot be used with '--json'"),
+        ("run rnet.onnx --input astronaut.jpg --size 0x0", "'--size <WxH>': expected WIDTHxHEIGHT"),
+        ("run rnet.onnx --input astronaut.jpg --mean nan", "'--mean <R,G,B>': expected a number"),
+        ("run rnet.onnx --input random --shape input_2=1,,3", "\"\" is not a dimension"),
+        ("detect astronaut.jpg rnet.onnx --score nan", "'--score <SCORE>': expected a number from 0 to 1"),
+        (
+            "detect astronaut.jpg rnet.onnx --overlap 2",
+            "'--overlap <OVERLAP>': expected a number from 0 to 1",
+        ),
+        ("detect astronaut.jpg rnet.onnx -o x.gif", "let the name end in .png or .jpg"),
+        ("ocr astronaut.jpg -o x", "let the name end in .png or .jpg"),
+        ("demo -o x.bmp", "let the name end in .png or .jpg"),
         ("completions cmd", "'<SHELL>'"),
     ] {
         let call = armet(folder.path(), words(line));
@@ -148,6 +204,12 @@ fn options_that_cannot_be_read() {
 #[test]
 fn pictures_that_are_not_there() {
     refused("ocr none.png", "error: cannot read picture none.png", "No such file");
+    let cut = "the file ends before the picture does";
+    refused("ocr cut.jpg", "error: cannot read picture cut.jpg", cut);
+    refused("run onet.onnx --input cut.jpg", "error: cannot read picture cut.jpg", cut);
+    refused("run onet.onnx --input .", "error: cannot read .", "is a directory");
+    let archive = "error: arrays.npz is an archive (.npz?), and an input is one array";
+    refused("run onet.onnx --input arrays.npz", archive, "hint: save one of its arrays with numpy.save");
     refused("detect none.png rnet.onnx", "error: cannot read picture none.png", "No such file");
     refused("detect astronaut.jpg none.onnx", "error: cannot load none.onnx", "hint: check the path");
 }

@@ -56,6 +56,7 @@ pub use armet_graph::passes::{ALL as PASSES, PassReport};
 pub use armet_graph::text::to_text as graph_text;
 pub use armet_graph::{AttributeValue, EvaluateError, InferError, InferInput, InferInputs};
 pub use armet_graph::{Cost, Dim, Graph, TensorType, Value, ValueType};
+pub use armet_importers::onnx::ImportError;
 pub use armet_importers::read_file;
 pub use armet_kernels::isa::{Isa, Isas};
 pub use armet_operators::{ABI as OPERATORS_ABI, LibraryError, load as load_operators};

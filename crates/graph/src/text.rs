@@ -29,6 +29,11 @@ pub fn to_text(graph: &Graph) -> String {
     out
 }
 
+/// A name out of a file, which may not end the line it stands in.
+fn one_line(name: &str) -> String {
+    name.replace('\n', "\\n")
+}
+
 /// Short names of values that are unique in their graph.
 pub(crate) struct Names(HashMap<ValueId, String>);
 
@@ -46,8 +51,8 @@ impl Names {
             let name = &graph.value(id).name;
             match count.get(name.as_str()) {
                 _ if name.is_empty() => format!("%{}", id.index()),
-                Some(1) => name.clone(),
-                _ => format!("{name}%{}", id.index()),
+                Some(1) => one_line(name),
+                _ => format!("{}%{}", one_line(name), id.index()),
             }
         };
         Self(graph.value_ids().map(|id| (id, name(id))).collect())
@@ -103,7 +108,7 @@ fn first_numbers(tensor: &Tensor, count: usize) -> Vec<String> {
 fn write_graph(out: &mut String, graph: &Graph, depth: usize) -> std::fmt::Result {
     let pad = "  ".repeat(depth);
     let names = Names::new(graph);
-    writeln!(out, "{pad}graph {}", graph.name)?;
+    writeln!(out, "{pad}graph {}", one_line(&graph.name))?;
     for &input in graph.inputs() {
         let value = graph.value(input);
         writeln!(out, "{pad}  input {}: {}", names.get(input), type_text(&value.ty, value.layout))?;
@@ -112,10 +117,11 @@ fn write_graph(out: &mut String, graph: &Graph, depth: usize) -> std::fmt::Resul
         write_node(out, graph, graph.node(id), &names, depth)?;
     }
     for output in graph.outputs() {
-        write!(out, "{pad}  output {}", output.name)?;
+        let name = one_line(&output.name);
+        write!(out, "{pad}  output {name}")?;
         if let Some(constant) = graph.constant(output.value) {
             write!(out, " = {} {}", graph.value(output.value).ty, contents(constant))?;
-        } else if names.get(output.value) != output.name {
+        } else if names.get(output.value) != name {
             write!(out, " = {}", names.get(output.value))?;
         }
         writeln!(out)?;
@@ -160,7 +166,7 @@ fn write_node(out: &mut String, graph: &Graph, node: &Node, names: &Names, depth
     let given = node.output().map_or("", |id| graph.value(id).name.as_str());
     if !stands_for.is_empty() || node.name != given {
         stands_for.insert(0, node.name.clone());
-        write!(out, " // {}", stands_for.join(" + "))?;
+        write!(out, " // {}", one_line(&stands_for.join(" + ")))?;
     }
     writeln!(out)?;
     if let Op::If(conditional) = &node.op {

@@ -7,9 +7,11 @@
 
 mod external;
 mod file;
+mod foreign;
 mod limits;
 pub mod onnx;
 
 pub use external::{Directory, ExternalData, ExternalError};
 pub use file::read_file;
+pub use foreign::ForeignFile;
 pub use limits::Limits;

@@ -87,6 +87,11 @@ fn size(bytes: usize) -> String {
     format!("{number:.1} {}", UNITS[unit])
 }
 
+/// A list, or that there is nothing in it.
+fn some(list: &str) -> &str {
+    if list.is_empty() { "none" } else { list }
+}
+
 /// Why a graph could not be compiled.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -115,7 +120,7 @@ pub enum CompileError {
         reason: String,
     },
     /// A shape was given for an input that is not there.
-    #[error("the model has no input {given}; it has {expected}")]
+    #[error("the model has no input {given}; it has {}", some(.expected))]
     UnknownInput {
         /// What was given.
         given: String,
@@ -123,7 +128,7 @@ pub enum CompileError {
         expected: String,
     },
     /// A number was given for a dimension that is not there.
-    #[error("the model has no free dimension {given}; it has {expected}")]
+    #[error("the model has no open dimension {given}; it has {}", some(.expected))]
     UnknownDim {
         /// What was given.
         given: String,
@@ -176,7 +181,7 @@ pub enum RunError {
     #[error("input {0} was not given")]
     MissingInput(String),
     /// A name that is no input of the model.
-    #[error("the model has no input {given}; it has {expected}")]
+    #[error("the model has no input {given}; it has {}", some(.expected))]
     UnknownInput {
         /// What was given.
         given: String,

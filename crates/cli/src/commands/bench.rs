@@ -8,7 +8,7 @@ use armet_hardware::{Cpu, ProcessMemory, Root, Sensors};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::inputs::{self, Given, Source};
+use super::inputs::{self, Given};
 use super::report;
 use super::run::ms;
 use crate::options::ModelOptions;
@@ -78,12 +78,14 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
     let started = Instant::now();
     let model = arguments.model.load(terminal)?;
     let compiled = arguments.model.compile(&model)?;
-    let given = if arguments.input.is_empty() {
-        &[Given { name: None, source: Source::Random }]
-    } else {
-        arguments.input.as_slice()
-    };
-    let values = inputs::gather(&compiled, given, &arguments.pictures, terminal)?;
+    let made_up = [Given::random()];
+    let given = if arguments.input.is_empty() { &made_up[..] } else { &arguments.input };
+    let settings = arguments.model.settings();
+    let gathered = inputs::gather((&model, &compiled), &settings, given, &arguments.pictures, terminal)?;
+    if gathered.sizes.assumed_inner() {
+        terminal.note("note: a time at assumed sizes says little about real ones");
+    }
+    let values = gathered.values;
     let types = inputs::types(&values);
     let mut session = compiled.session();
     session.prepare(&types)?;
@@ -133,6 +135,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         "cpu_features": cpu.features,
         "clock_khz": sensors.clock_khz(),
         "temperature_c": temperature,
+        "assumed": gathered.sizes.as_json(),
         "arena_bytes": session.arena_bytes(),
         "shapes": types.iter().zip(&values).map(|((_, s), (n, _))| (n.clone(), json!(s.to_vec()))).collect::<serde_json::Map<_, _>>(),
         "steps": step_times.steps.iter().map(|(step, time)| {
@@ -148,12 +151,12 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         return Ok(0);
     }
     terminal.line(format_args!(
-        "{:.3} ms median, {:.3} min, {:.3} p99 over {} runs on {} thread(s), {isa}",
+        "{:.3} ms median, {:.3} min, {:.3} p99 over {} on {}, {isa}",
         ms(at(0.5)),
         ms(at(0.0)),
         ms(at(0.99)),
-        times.len(),
-        compiled.engine().threads(),
+        output::count(times.len(), "run"),
+        output::count(compiled.engine().threads(), "thread"),
     ))?;
     terminal.line(format_args!(
         "load and compile {:.1} ms, first run {:.2} ms, memory +{:.1} MiB",
@@ -177,9 +180,9 @@ fn step_table(steps: &[(StepReport, Duration)]) -> String {
         .map(|(step, time)| {
             let seconds = (*time / STEP_RUNS).as_secs_f64();
             vec![
-                output::shorten(&step.node, 30),
+                output::shorten(&output::clean(&step.node), 30),
                 step.operator.to_owned(),
-                output::shorten(&step.kernel, 34),
+                output::shorten(&output::clean(&step.kernel), 34),
                 format!("{:.3}", seconds * 1e3),
                 format!("{:.1} %", 100.0 * time.as_secs_f64() / total.as_secs_f64().max(1e-12)),
                 format!("{:.1}", step.cost.operations as f64 / seconds.max(1e-9) / 1e9),

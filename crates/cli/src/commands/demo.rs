@@ -13,11 +13,12 @@ use serde_json::json;
 use super::network::Network;
 use super::run::ms;
 use crate::output::{self, Terminal};
+use crate::picture;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Where to write the picture with what was found.
-    #[arg(long, short, default_value = "demo.png", value_name = "FILE.png")]
+    #[arg(long, short, default_value = "demo.png", value_name = "FILE.png", value_parser = picture::parse_output)]
     output: PathBuf,
     /// Threads to run on.
     #[arg(long, short = 't')]

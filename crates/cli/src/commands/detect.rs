@@ -24,16 +24,16 @@ pub(crate) struct Arguments {
     /// The ONNX file of a YOLOv5, v8 or v11, PicoDet or DocLayout detector.
     model: PathBuf,
     /// Least score of a box [default: that of the model's family].
-    #[arg(long)]
+    #[arg(long, value_parser = picture::parse_share)]
     score: Option<f32>,
     /// Most overlap of two boxes of one class [default: that of the model's family].
-    #[arg(long)]
+    #[arg(long, value_parser = picture::parse_share)]
     overlap: Option<f32>,
     /// A file with one class name per line [default: the model's own].
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
-    /// Write the picture with the boxes drawn as a PNG.
-    #[arg(long, short, value_name = "FILE.png")]
+    /// Write the picture with the boxes drawn, as a PNG or JPEG.
+    #[arg(long, short, value_name = "FILE.png", value_parser = picture::parse_output)]
     output: Option<PathBuf>,
     /// Threads to run on.
     #[arg(long, short = 't')]
@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
             .iter()
             .map(|d| {
                 let edges = [d.left, d.top, d.right, d.bottom].map(|v| format!("{v:.1}"));
-                let mut row = vec![name(d.class), format!("{:.3}", d.score)];
+                let mut row = vec![output::clean(&name(d.class)), format!("{:.3}", d.score)];
                 row.extend(edges);
                 row
             })

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use armet::{Tensor, npy};
 
+use crate::output;
+
 /// File systems take 255 bytes of name; this leaves room for what is added.
 const LONGEST: usize = 200;
 
@@ -36,7 +38,7 @@ impl<'a> Files<'a> {
 
     /// A name that no other value has: characters that cannot be in one, or that act on terminals, become `_`.
     fn name(&mut self, name: &str) -> String {
-        let odd = |c: char| matches!(c, '/' | ':' | '\\') || c.is_control();
+        let odd = |c: char| matches!(c, '/' | ':' | '\\') || output::acts(c);
         let mut clean: String = name.chars().map(|c| if odd(c) { '_' } else { c }).collect();
         if clean.len() > LONGEST {
             let mut hasher = DefaultHasher::new();
@@ -63,7 +65,7 @@ mod tests {
         let mut files = Files::new(Path::new("x"));
         assert_eq!(files.name("a/b:c"), "a_b_c.npy");
         assert_eq!(files.name("a_b_c"), "a_b_c~2.npy");
-        assert_eq!(files.name("a\u{1b}[31m\n"), "a_[31m_.npy");
+        assert_eq!(files.name("a\u{1b}[31m\n\u{202e}"), "a_[31m__.npy");
         let (long, other) = ("ä".repeat(500), "ä".repeat(501));
         let (long, other) = (files.name(&long), files.name(&other));
         assert!(long.len() < 255 && long != other, "{long} {other}");

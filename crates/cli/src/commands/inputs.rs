@@ -3,78 +3,127 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use armet::{Bool, Compiled, ElementType, Shape, Tensor, Value, ValueSpec, ValueType, npy};
+use armet::{
+    Bool, CompileSettings, Compiled, ElementType, Model, Shape, Tensor, Value, ValueSpec, ValueType, npy,
+};
+use armet_vision::{Limits, Picture};
 use half::f16;
 
+use super::sizes::Sizes;
 use crate::output::{Hint, Terminal};
-use crate::picture::{self, PictureOptions};
+use crate::picture::PictureOptions;
 
 /// Where an input's value comes from.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Source {
+enum Source {
     Random,
     /// Nothing, for an optional input.
     Nothing,
     File(PathBuf),
 }
 
-/// One `--input`.
+/// One `--input`, as it was given: which part is a name depends on the model.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Given {
-    /// `None` when the value is for the only input, or for all.
-    pub(crate) name: Option<String>,
-    pub(crate) source: Source,
+pub(crate) struct Given(String);
+
+impl Given {
+    /// Made-up numbers for all inputs.
+    pub(crate) fn random() -> Self {
+        Self("random".to_owned())
+    }
 }
 
 pub(crate) fn parse(text: &str) -> Result<Given, String> {
-    let (name, value) = match text.rsplit_once('=') {
-        Some((name, value)) if !name.is_empty() => (Some(name.to_owned()), value),
-        _ => (None, text),
-    };
-    if value.is_empty() {
+    if text.is_empty() || text.ends_with('=') {
         return Err("expected NAME=FILE, NAME=random, NAME=none, FILE or random".into());
     }
-    let source = match value {
-        "random" => Source::Random,
-        "none" => Source::Nothing,
-        file => Source::File(file.into()),
-    };
-    Ok(Given { name, source })
+    Ok(Given(text.to_owned()))
 }
 
-/// The value for each input of the model, in order.
+impl Given {
+    /// The input that is named, if one is, and the source. Names and files may both hold equals signs: the longest name
+    /// that an input has is meant.
+    fn split(&self, inputs: &[ValueSpec]) -> anyhow::Result<(Option<&str>, Source)> {
+        let places = self.0.rmatch_indices('=').map(|(at, _)| (&self.0[..at], &self.0[at + 1..]));
+        let named = places.into_iter().find(|(name, _)| inputs.iter().any(|input| input.name == *name));
+        let (name, value) = match (named, self.0.split_once('=')) {
+            (Some((name, value)), _) => (Some(name), value),
+            (None, Some((name, _))) if !name.is_empty() && !Path::new(&self.0).exists() => {
+                anyhow::bail!("the model has no input {name}; it has {}", names(inputs))
+            }
+            (None, _) => (None, self.0.as_str()),
+        };
+        let source = match value {
+            "random" => Source::Random,
+            "none" => Source::Nothing,
+            file => Source::File(file.into()),
+        };
+        Ok((name, source))
+    }
+}
+
+fn names(inputs: &[ValueSpec]) -> String {
+    let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// The value for each input, and what its open dimensions are.
+pub(crate) struct Gathered {
+    pub(crate) values: Vec<(String, Value)>,
+    pub(crate) sizes: Sizes,
+}
+
+/// The value for each input of the model, in order. Files are read before numbers are made up: what they say of a
+/// dimension holds for all inputs that have it.
 pub(crate) fn gather(
-    compiled: &Compiled,
+    (model, compiled): (&Model, &Compiled),
+    settings: &CompileSettings,
     given: &[Given],
     pictures: &PictureOptions,
     terminal: &mut Terminal,
-) -> anyhow::Result<Vec<(String, Value)>> {
+) -> anyhow::Result<Gathered> {
     let inputs = compiled.inputs();
-    let names = || inputs.iter().map(|i| i.name.as_str()).collect::<Vec<_>>().join(", ");
-    for one in given {
-        if let Some(name) = &one.name
-            && !inputs.iter().any(|i| i.name == *name)
-        {
-            anyhow::bail!("the model has no input {name}; it has {}", names());
-        }
-        if one.name.is_none() && matches!(one.source, Source::File(_)) && inputs.len() > 1 {
-            let hint = format!("name the input: --input NAME=FILE with one of {}", names());
-            return Err(
-                Hint::new("the model has several inputs and the file is for one of them", hint).into()
-            );
-        }
+    let given = given.iter().map(|one| one.split(&inputs)).collect::<anyhow::Result<Vec<_>>>()?;
+    let is_for_one =
+        |(name, source): &(Option<&str>, Source)| name.is_none() && matches!(source, Source::File(_));
+    if inputs.len() > 1 && given.iter().any(is_for_one) {
+        let hint = format!("name the input: --input NAME=FILE with one of {}", names(&inputs));
+        return Err(Hint::new("the model has several inputs and the file is for one of them", hint).into());
     }
-    inputs
-        .iter()
-        .map(|input| {
-            let mut sources: Vec<&Source> =
-                given.iter().filter(|g| g.name.as_deref() == Some(&input.name)).map(|g| &g.source).collect();
-            if sources.is_empty() {
-                sources.extend(given.iter().filter(|g| g.name.is_none()).map(|g| &g.source));
-            }
-            Ok((input.name.clone(), value(&sources, input, pictures, terminal)?))
-        })
-        .collect()
+    let mut gatherer =
+        Gatherer { sizes: Sizes::new(model, settings)?, settings, pictures, terminal, has_picture: false };
+    let declared = model.inputs();
+    let mut values: Vec<Option<Value>> = Vec::new();
+    let mut sources: Vec<Vec<&Source>> = Vec::new();
+    for (input, declared) in inputs.iter().zip(&declared) {
+        let of = |wanted| given.iter().filter(move |(name, _)| *name == wanted).map(|(_, source)| source);
+        let mut found: Vec<&Source> = of(Some(&input.name)).collect();
+        if found.is_empty() {
+            found = of(None).collect();
+        }
+        if found.len() > 1 && !matches!(input.ty, ValueType::Sequence(_)) {
+            anyhow::bail!("input {} was given {} times; give it once", input.name, found.len());
+        }
+        let is_made_up = matches!(found.as_slice(), [Source::Random]) && input.ty.tensor().is_some();
+        values.push(if is_made_up { None } else { Some(gatherer.value(&found, input, declared)?) });
+        sources.push(found);
+    }
+    if let Some(option) = pictures.first_given().filter(|_| !gatherer.has_picture) {
+        anyhow::bail!(
+            "{option} is for pictures, and no input is given as one; sizes of made-up inputs are set with --dim or --shape"
+        );
+    }
+    let mut all = Vec::with_capacity(inputs.len());
+    for (input, value) in inputs.iter().zip(values) {
+        let value = match value {
+            Some(value) => value,
+            None => made_up(input, &mut gatherer.sizes)?.into(),
+        };
+        all.push((input.name.clone(), value));
+    }
+    let sizes = gatherer.sizes;
+    sizes.tell(terminal);
+    Ok(Gathered { values: all, sizes })
 }
 
 /// The types of tensors among these values; other values have a place that stands for nothing.
@@ -86,83 +135,119 @@ pub(crate) fn types(values: &[(String, Value)]) -> Vec<(ElementType, Shape)> {
     values.iter().map(ty).collect()
 }
 
-/// The value of an input from what was given for it.
-fn value(
-    sources: &[&Source],
-    input: &ValueSpec,
-    pictures: &PictureOptions,
-    terminal: &mut Terminal,
-) -> anyhow::Result<Value> {
-    match &input.ty {
-        ValueType::Tensor(_) => Ok(match sources.first() {
-            Some(Source::Random) => made_up(input, terminal)?.into(),
-            Some(Source::File(path)) => read(path, input, pictures, terminal)?.into(),
-            Some(Source::Nothing) => anyhow::bail!("input {} is not optional", input.name),
-            None => {
-                let hint = "give it with --input NAME=FILE (.npy, .png, .jpg) or --input random";
-                return Err(Hint::new(format!("input {} was not given", input.name), hint).into());
+struct Gatherer<'a> {
+    sizes: Sizes,
+    settings: &'a CompileSettings,
+    pictures: &'a PictureOptions,
+    terminal: &'a mut Terminal,
+    has_picture: bool,
+}
+
+impl Gatherer<'_> {
+    /// The value of an input from what was given for it.
+    fn value(
+        &mut self,
+        sources: &[&Source],
+        input: &ValueSpec,
+        declared: &ValueSpec,
+    ) -> anyhow::Result<Value> {
+        match &input.ty {
+            ValueType::Tensor(_) => Ok(match sources.first() {
+                Some(Source::Random) => made_up(input, &mut self.sizes)?.into(),
+                Some(Source::File(path)) => self.read(path, input, declared)?.into(),
+                Some(Source::Nothing) => anyhow::bail!("input {} is not optional", input.name),
+                None => {
+                    let hint = "give it with --input NAME=FILE (.npy, .png, .jpg) or --input random";
+                    return Err(Hint::new(format!("input {} was not given", input.name), hint).into());
+                }
+            }),
+            ValueType::Sequence(inner) => {
+                let item = ValueSpec { name: input.name.clone(), ty: (**inner).clone() };
+                let mut items = Vec::new();
+                for source in sources {
+                    let Source::File(_) = source else {
+                        let hint = "give each item with --input NAME=FILE.npy";
+                        return Err(Hint::new(format!("input {} is a sequence", input.name), hint).into());
+                    };
+                    // The items of a sequence need not have one shape.
+                    items.push(self.value(&[source], &item, &untied(&item))?);
+                }
+                Ok(Value::Sequence(items))
             }
-        }),
-        ValueType::Sequence(inner) => {
-            let item = ValueSpec { name: input.name.clone(), ty: (**inner).clone() };
-            let mut items = Vec::new();
-            for source in sources {
-                let Source::File(_) = source else {
-                    let hint = "give each item with --input NAME=FILE.npy";
-                    return Err(Hint::new(format!("input {} is a sequence", input.name), hint).into());
-                };
-                items.push(value(&[source], &item, pictures, terminal)?);
+            ValueType::Optional(inner) => {
+                let item = ValueSpec { name: input.name.clone(), ty: (**inner).clone() };
+                let is_there = sources.iter().any(|source| matches!(source, Source::File(_)));
+                let inner = is_there.then(|| self.value(sources, &item, &untied(&item))).transpose()?;
+                Ok(Value::Optional(inner.map(Box::new)))
             }
-            Ok(Value::Sequence(items))
-        }
-        ValueType::Optional(inner) => {
-            let item = ValueSpec { name: input.name.clone(), ty: (**inner).clone() };
-            let is_there = sources.iter().any(|source| matches!(source, Source::File(_)));
-            let inner = is_there.then(|| value(sources, &item, pictures, terminal)).transpose()?;
-            Ok(Value::Optional(inner.map(Box::new)))
         }
     }
+
+    fn read(&mut self, path: &Path, input: &ValueSpec, declared: &ValueSpec) -> anyhow::Result<Tensor> {
+        let has_extension =
+            |wanted: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(wanted));
+        let shown = path.display();
+        let what = if has_extension("png") || has_extension("jpg") || has_extension("jpeg") {
+            format!("cannot read picture {shown}")
+        } else {
+            format!("cannot read {shown}")
+        };
+        let bytes = armet::read_file(path, LARGEST_INPUT).context(what.clone())?;
+        let tensor = if has_extension("npy") || bytes.starts_with(NPY_MARK) {
+            npy::read(&bytes).context(what)?
+        } else if bytes.starts_with(b"PK") {
+            let hint = "save one of its arrays with numpy.save";
+            return Err(
+                Hint::new(format!("{shown} is an archive (.npz?), and an input is one array"), hint).into()
+            );
+        } else {
+            let picture = Picture::decode(&bytes, &Limits::default()).context(format!(
+                "cannot read {}{shown}",
+                if has_extension("npy") { "" } else { "picture " }
+            ))?;
+            self.has_picture = true;
+            self.pictures.prepare(&picture, &self.sizes.apply(input), self.terminal)?.0
+        };
+        let asked = self.settings.shapes.iter().find(|(name, _)| *name == input.name);
+        if let Some((name, shape)) = asked.filter(|(_, shape)| shape[..] != tensor.shape()[..]) {
+            anyhow::bail!(
+                "--shape gives input {name} the shape {}, and {shown} has {}; leave --shape out",
+                Shape::new(shape),
+                tensor.shape()
+            );
+        }
+        self.sizes.learn(declared, tensor.shape(), &format!("input {} ({shown})", input.name))?;
+        Ok(tensor)
+    }
+}
+
+/// The input without names of dimensions.
+fn untied(input: &ValueSpec) -> ValueSpec {
+    let element = input.element().unwrap_or(ElementType::F32);
+    ValueSpec { name: input.name.clone(), ty: armet::TensorType::unranked(element).into() }
 }
 
 /// An array's file is at most this long.
 const LARGEST_INPUT: u64 = 1 << 33;
-
-fn read(
-    path: &Path,
-    input: &ValueSpec,
-    pictures: &PictureOptions,
-    terminal: &mut Terminal,
-) -> anyhow::Result<Tensor> {
-    let is_npy = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy"));
-    if !is_npy {
-        let picture = picture::open(path)?;
-        return Ok(pictures.prepare(&picture, input, terminal)?.0);
-    }
-    let bytes =
-        armet::read_file(path, LARGEST_INPUT).with_context(|| format!("cannot read {}", path.display()))?;
-    npy::read(&bytes).with_context(|| format!("cannot read {}", path.display()))
-}
+/// What the files of arrays begin with.
+const NPY_MARK: &[u8] = b"\x93NUMPY";
 
 /// A value that is the same on every machine: fractions that repeat after 255, or 0 and 1 in turn for integers.
-pub(crate) fn made_up(input: &ValueSpec, terminal: &mut Terminal) -> anyhow::Result<Tensor> {
+fn made_up(input: &ValueSpec, sizes: &mut Sizes) -> anyhow::Result<Tensor> {
     let ty = input.ty.tensor().with_context(|| format!("input {} is no tensor", input.name))?;
     let dims = ty.dims.as_ref().with_context(|| {
         format!("input {} has no declared rank; give its shape with --shape {}=...", input.name, input.name)
     })?;
-    if dims.iter().any(|d| d.fixed().is_none()) {
-        let text: Vec<String> = dims.iter().map(ToString::to_string).collect();
-        terminal.note(format_args!(
-            "note: input {} is [{}]: open dimensions are taken as 1 (set them with --shape or --dim)",
-            input.name,
-            text.join(",")
-        ));
-    }
-    let shape: Shape = dims.iter().map(|d| d.fixed().unwrap_or(1)).collect();
+    let shape = sizes.complete(dims);
     fill(ty.element, shape).with_context(|| format!("cannot make up input {}", input.name))
 }
 
-pub(crate) fn fill(element: ElementType, shape: Shape) -> anyhow::Result<Tensor> {
-    let count = shape.checked_len().filter(|&n| n < 1 << 32).context("the shape is too large")?;
+/// More numbers than this are not made up.
+const MOST_MADE_UP: usize = 1 << 28;
+
+fn fill(element: ElementType, shape: Shape) -> anyhow::Result<Tensor> {
+    let count = shape.checked_len().filter(|&n| n < MOST_MADE_UP);
+    let count = count.with_context(|| format!("{shape} is too large to be made up; give a .npy file"))?;
     let fraction = |i: usize| (i * 37 % 255) as f32 / 255.0;
     Ok(match element {
         ElementType::F32 => Tensor::new(shape, &(0..count).map(fraction).collect::<Vec<f32>>())?,
@@ -188,12 +273,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inputs_are_named_or_not() {
-        assert_eq!(parse("random").unwrap(), Given { name: None, source: Source::Random });
-        let x = parse("x=random").unwrap();
-        assert_eq!((x.name.as_deref(), x.source), (Some("x"), Source::Random));
-        assert_eq!(parse("a/b.npy").unwrap().source, Source::File("a/b.npy".into()));
-        assert_eq!(parse("x=none").unwrap().source, Source::Nothing);
+    fn the_longest_name_of_an_input_is_meant() {
+        let input = |name: &str| ValueSpec {
+            name: name.to_owned(),
+            ty: armet::TensorType::unranked(ElementType::F32).into(),
+        };
+        let inputs = [input("x"), input("x=y")];
+        let file = |path: &str| Source::File(path.into());
+        for (text, name, source) in [
+            ("random", None, Source::Random),
+            ("x=random", Some("x"), Source::Random),
+            ("a/b.npy", None, file("a/b.npy")),
+            ("x=none", Some("x"), Source::Nothing),
+            ("x=a=b.npy", Some("x"), file("a=b.npy")),
+            ("x=y=a.npy", Some("x=y"), file("a.npy")),
+        ] {
+            assert_eq!(parse(text).unwrap().split(&inputs).unwrap(), (name, source), "{text}");
+        }
+        let error = parse("z=a=b.npy").unwrap().split(&inputs).unwrap_err().to_string();
+        assert_eq!(error, "the model has no input z; it has x, x=y");
         assert!(parse("x=").is_err());
     }
 

@@ -3,20 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use armet::{Compiled, Model, Stage, ValueSpec};
+use anyhow::Context;
+use armet::{Compiled, ElementType, Model, Shape, Stage, ValueSpec};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::report;
+use super::sizes::Sizes;
 use crate::options::ModelOptions;
-use crate::output::{self, Terminal};
+use crate::output::{self, Terminal, clean};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     model: ModelOptions,
     /// How to print.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    #[arg(long, value_enum, default_value_t = Format::Text, conflicts_with = "json")]
     format: Format,
     /// Show every step, not only a summary.
     #[arg(long)]
@@ -55,28 +57,35 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
     let model = arguments.model.load(terminal)?;
     let compiled = arguments.model.compile(&model)?;
     let format = if arguments.model.json { Format::Json } else { arguments.format };
-    let types = compiled.concrete_inputs(1).map_err(|name| {
-        anyhow::anyhow!("input {name} has no declared rank; give its shape with --shape {name}=...")
-    })?;
-    let open: Vec<String> = compiled
-        .inputs()
-        .iter()
-        .filter(|i| i.dims().is_some_and(|dims| dims.iter().any(|d| d.fixed().is_none())))
-        .map(|i| i.name.clone())
-        .collect();
-    if !open.is_empty() {
-        terminal.note(format_args!(
-            "note: planned with open dimensions of {} as 1; set them with --shape or --dim",
-            open.join(", ")
-        ));
-    }
+    let mut sizes = Sizes::new(&model, &arguments.model.settings())?;
+    let types = concrete_inputs(&compiled, &mut sizes)?;
+    sizes.tell(terminal);
     let stage = Arc::new(compiled.plan(&types)?);
     match format {
-        Format::Json => terminal.json(&as_json(&model, &compiled, &stage))?,
+        Format::Json => {
+            let mut report = as_json(&model, &compiled, &stage);
+            report["assumed"] = sizes.as_json();
+            terminal.json(&report)?;
+        }
         Format::Dot => terminal.line(armet::graph_dot(&stage.graph))?,
         Format::Text => text(arguments, &model, &compiled, &stage, terminal)?,
     }
     Ok(0)
+}
+
+/// The types of the inputs, with a size for every dimension.
+fn concrete_inputs(compiled: &Compiled, sizes: &mut Sizes) -> anyhow::Result<Vec<(ElementType, Shape)>> {
+    let inputs = compiled.inputs();
+    let concrete = inputs.iter().map(|input| {
+        // What a list or an optional value holds is not known before it is given.
+        let Some(ty) = input.ty.tensor() else { return Ok((ElementType::F32, Shape::scalar())) };
+        let name = &input.name;
+        let dims = ty.dims.as_ref().with_context(|| {
+            format!("input {name} has no declared rank; give its shape with --shape {name}=...")
+        })?;
+        Ok((ty.element, sizes.complete(dims)))
+    });
+    concrete.collect()
 }
 
 fn as_json(model: &Model, compiled: &Compiled, stage: &Arc<Stage>) -> Value {
@@ -116,14 +125,14 @@ fn text(
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
     for input in compiled.inputs() {
-        terminal.line(format_args!("input   {}: {}", input.name, input.ty))?;
+        terminal.line(format_args!("input   {}: {}", clean(&input.name), clean(&input.ty.to_string())))?;
     }
     for result in compiled.outputs() {
-        terminal.line(format_args!("output  {}: {}", result.name, result.ty))?;
+        terminal.line(format_args!("output  {}: {}", clean(&result.name), clean(&result.ty.to_string())))?;
     }
     terminal.line(format_args!(
-        "model   {} nodes: {}",
-        model.graph().node_count(),
+        "model   {}: {}",
+        output::count(model.graph().node_count(), "node"),
         list(&operators(model.graph()))
     ))?;
     let mut fired: BTreeMap<&str, usize> = BTreeMap::new();
@@ -136,15 +145,16 @@ fn text(
         if fired.is_empty() { "none fired".into() } else { fired.join(", ") }
     ))?;
     terminal.line(format_args!(
-        "plan    {} steps, {} aliases: {}",
-        stage.placement.steps.len(),
+        "plan    {}, {} alias{}: {}",
+        output::count(stage.placement.steps.len(), "step"),
         stage.placement.aliases,
+        if stage.placement.aliases == 1 { "" } else { "es" },
         list(&operators(&stage.graph))
     ))?;
     if stage.placement.deferred > 0 {
         terminal.line(format_args!(
-            "        {} nodes are planned when values of the run are known",
-            stage.placement.deferred
+            "        {} to be planned when values of the run are known",
+            output::count(stage.placement.deferred, "node")
         ))?;
     }
     let memory = stage.memory;
@@ -158,9 +168,9 @@ fn text(
     ))?;
     let (operations, bytes) = total(stage);
     terminal.line(format_args!(
-        "work    {}FLOP, {}B moved",
-        output::metric(operations as f64),
-        output::metric(bytes as f64)
+        "work    {}, {} moved",
+        output::quantity(operations as f64, "FLOP"),
+        output::quantity(bytes as f64, "B")
     ))?;
     terminal.line(report::summary(&report::with_bodies(stage)))?;
     if arguments.steps {

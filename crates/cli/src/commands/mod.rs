@@ -11,6 +11,8 @@ mod files;
 mod inputs;
 mod network;
 mod report;
+pub(crate) mod sizes;
+mod summary;
 
 /// Version, with the commit it was built from where that is known.
 pub(crate) const VERSION: &str = env!("ARMET_VERSION");

@@ -9,7 +9,7 @@ use armet_vision::{Planes, Tensor};
 
 use super::report;
 use crate::options::ModelOptions;
-use crate::output::Terminal;
+use crate::output::{self, Terminal};
 use crate::picture;
 
 /// A loaded model with memory of its own.
@@ -79,7 +79,8 @@ impl Network {
     /// One line: how often it ran, how long, and where.
     pub(crate) fn summary(&self) -> String {
         let ms = self.duration.as_secs_f64() * 1e3;
-        format!("{}: {} runs, {ms:.1} ms; {}", self.name, self.runs, report::summary(&self.session.stages()))
+        let (name, runs) = (output::clean(&self.name), output::count(self.runs, "run"));
+        format!("{name}: {runs}, {ms:.1} ms; {}", report::summary(&self.session.stages()))
     }
 
     /// The same as JSON.

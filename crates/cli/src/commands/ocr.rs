@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::network::Network;
-use crate::output::{Hint, Terminal};
+use crate::output::{Hint, Terminal, clean};
 use crate::picture;
 
 #[derive(Debug, Args)]
@@ -19,8 +19,8 @@ pub(crate) struct Arguments {
     /// Folder with the three PP-OCR models that `armet models fetch` brings.
     #[arg(long, default_value = "models", value_name = "DIR")]
     models: PathBuf,
-    /// Write the picture with the found lines drawn as a PNG.
-    #[arg(long, short, value_name = "FILE.png")]
+    /// Write the picture with the found lines drawn, as a PNG or JPEG.
+    #[arg(long, short, value_name = "FILE.png", value_parser = picture::parse_output)]
     output: Option<PathBuf>,
     /// Threads to run on.
     #[arg(long, short = 't')]
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         terminal.json(&json!({"image": arguments.image, "lines": lines, "networks": steps}))?;
     } else {
         for line in &lines {
-            terminal.line(&line.text)?;
+            terminal.line(clean(&line.text))?;
         }
     }
     for network in networks {

@@ -49,7 +49,10 @@ pub(crate) fn summary(stages: &[&Arc<Stage>]) -> String {
         }
     }
     let text: Vec<String> = counts.iter().map(|(name, count)| format!("{count} on {name}")).collect();
-    let mut line = format!("placement: {total} steps: {}", text.join(", "));
+    let mut line = format!("placement: {}", output::count(total, "step"));
+    if total > 0 {
+        line.push_str(&format!(": {}", text.join(", ")));
+    }
     let mut reasons: Vec<String> = steps()
         .filter(|s| s.backend == REFERENCE && !s.refused.is_empty())
         .map(|s| {
@@ -88,12 +91,12 @@ pub(crate) fn step_table(stages: &[&Arc<Stage>]) -> String {
         .flat_map(|s| &s.placement.steps)
         .map(|s| {
             vec![
-                output::shorten(&s.node, 34),
+                output::shorten(&output::clean(&s.node), 34),
                 s.operator.to_owned(),
                 s.backend.0.to_owned(),
-                output::shorten(&s.kernel, 34),
+                output::shorten(&output::clean(&s.kernel), 34),
                 output::metric(s.cost.operations as f64),
-                output::shorten(s.outputs.first().map_or("", String::as_str), 26),
+                output::shorten(&output::clean(s.outputs.first().map_or("", String::as_str)), 26),
             ]
         })
         .collect();

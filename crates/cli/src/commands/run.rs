@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use armet::{ElementType, NoProbe, Probe, StepReport, StepResult, Tensor, Value as Output, ValueRef, npy};
+use armet::{NoProbe, Probe, StepReport, StepResult, Value as Output, ValueRef, npy};
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::files::Files;
 use super::inputs::{self, Given};
 use super::report;
+use super::summary::{describe, summary};
 use crate::options::ModelOptions;
-use crate::output::Terminal;
+use crate::output::{self, Terminal, clean};
 use crate::picture::PictureOptions;
 
 #[derive(Debug, Args)]
@@ -42,7 +43,10 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
     let model = arguments.model.load(terminal)?;
     let load = started.elapsed();
     let compiled = arguments.model.compile(&model)?;
-    let values = inputs::gather(&compiled, &arguments.input, &arguments.pictures, terminal)?;
+    let settings = arguments.model.settings();
+    let gathered =
+        inputs::gather((&model, &compiled), &settings, &arguments.input, &arguments.pictures, terminal)?;
+    let values = gathered.values;
     for folder in arguments.output.iter().chain(&arguments.dump_layers) {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make folder {}", folder.display()))?;
@@ -78,6 +82,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         terminal.json(&json!({
             "model": arguments.model.model,
             "warnings": model.warnings(),
+            "assumed": gathered.sizes.as_json(),
             "outputs": outputs,
             "placement": report::placement(&stages),
             "memory": report::memory(&stages),
@@ -91,11 +96,11 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
     }
     terminal.note(report::summary(&stages));
     terminal.note(format_args!(
-        "timing: load {:.1} ms, compile {:.1} ms, run {:.2} ms on {} thread(s)",
+        "timing: load {:.1} ms, compile {:.1} ms, run {:.2} ms on {}",
         ms(load),
         ms(compile),
         ms(duration),
-        compiled.engine().threads()
+        output::count(compiled.engine().threads(), "thread")
     ));
     Ok(0)
 }
@@ -121,13 +126,13 @@ fn show(
             terminal.line(describe(name, tensor))?;
         }
         Output::Sequence(items) => {
-            terminal.line(format_args!("{name}: sequence of {}", items.len()))?;
+            terminal.line(format_args!("{}: sequence of {}", clean(name), items.len()))?;
             for (index, item) in items.iter().enumerate() {
                 show(terminal, files.as_deref_mut(), &format!("{name}.{index}"), item)?;
             }
         }
         Output::Optional(Some(inner)) => show(terminal, files, name, inner)?,
-        Output::Optional(None) => terminal.line(format_args!("{name}: none"))?,
+        Output::Optional(None) => terminal.line(format_args!("{}: none", clean(name)))?,
     }
     Ok(())
 }
@@ -151,71 +156,6 @@ fn as_json(mut files: Option<&mut Files<'_>>, name: &str, value: &Output) -> any
     })
 }
 
-/// The numbers of a tensor as `f64`, when it holds numbers.
-fn numbers(tensor: &Tensor) -> Option<Vec<f64>> {
-    match tensor.element() {
-        ElementType::F32 => Some(tensor.values::<f32>().ok()?.iter().map(|&v| f64::from(v)).collect()),
-        ElementType::F64 => Some(tensor.values::<f64>().ok()?.into_owned()),
-        ElementType::F16 => Some(tensor.values::<half::f16>().ok()?.iter().map(|v| v.to_f64()).collect()),
-        _ => Some(tensor.to_i64()?.iter().map(|&v| v as f64).collect()),
-    }
-}
-
-fn summary(tensor: &Tensor) -> Value {
-    let Some(values) = numbers(tensor) else {
-        return json!({"first": tensor.strings().iter().take(8).collect::<Vec<_>>()});
-    };
-    let finite = || values.iter().copied().filter(|v| v.is_finite());
-    let count = finite().count();
-    json!({
-        "min": finite().reduce(f64::min),
-        "max": finite().reduce(f64::max),
-        "mean": (count > 0).then(|| finite().sum::<f64>() / count as f64),
-        "not_finite": values.len() - count,
-        "first": values.iter().take(8).map(|v| if v.is_finite() { json!(v) } else { json!(v.to_string()) }).collect::<Vec<_>>(),
-    })
-}
-
-fn describe(name: &str, tensor: &Tensor) -> String {
-    let mut text = format!("{name}: {}{}", tensor.element(), tensor.shape());
-    let Some(values) = numbers(tensor) else {
-        let shown: Vec<&str> = tensor.strings().iter().take(8).map(String::as_str).collect();
-        return format!("{text} {shown:?}");
-    };
-    if values.is_empty() {
-        return format!("{text} (empty)");
-    }
-    let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
-    if let (Some(low), Some(high)) =
-        (finite.iter().copied().reduce(f64::min), finite.iter().copied().reduce(f64::max))
-    {
-        let mean = finite.iter().sum::<f64>() / finite.len() as f64;
-        text.push_str(&format!("  min {low:.5}  max {high:.5}  mean {mean:.5}"));
-    }
-    if finite.len() < values.len() {
-        text.push_str(&format!("  NOT FINITE: {} of {}", values.len() - finite.len(), values.len()));
-    }
-    // A row of many scores is most likely one per class: the best are what one wants to see.
-    let shape = tensor.shape();
-    let is_scores = tensor.element().is_float()
-        && shape.last().is_some_and(|&n| (10..=100_000).contains(&n))
-        && shape.iter().rev().skip(1).all(|&d| d == 1);
-    if is_scores {
-        let mut order: Vec<usize> = (0..values.len()).collect();
-        order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
-        let best: Vec<String> = order.iter().take(5).map(|&i| format!("{i}: {:.4}", values[i])).collect();
-        text.push_str(&format!("\n  largest  {}", best.join("  ")));
-    } else {
-        let first: Vec<String> = values.iter().take(6).map(|v| format!("{v:.5}")).collect();
-        text.push_str(&format!(
-            "\n  first  {}{}",
-            first.join("  "),
-            if values.len() > 6 { "  …" } else { "" }
-        ));
-    }
-    text
-}
-
 /// Saves every result of every step.
 struct Dump<'a> {
     files: Files<'a>,
@@ -234,9 +174,14 @@ impl<'a> Dump<'a> {
             return Err(failure);
         }
         let saved: usize = self.seen.values().sum();
-        terminal.note(format_args!("saved {saved} values in {}", self.files.folder().display()));
+        terminal.note(format_args!(
+            "saved {} in {}",
+            output::count(saved - self.skipped.len(), "value"),
+            self.files.folder().display()
+        ));
         if !self.skipped.is_empty() {
-            terminal.note(format_args!("not saved, no type of NumPy: {}", self.skipped.join(", ")));
+            let names: Vec<String> = self.skipped.iter().map(|name| clean(name)).collect();
+            terminal.note(format_args!("not saved, no type of NumPy: {}", names.join(", ")));
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! `armet models list` and `armet models fetch`.
 //!
-//! Contract: data on `out`, all else on `err`; the returned code is 0 (done), 1 (some file could not be brought) or 2
-//! (the request makes no sense).
+//! Contract: data on `out`, all else on `err`; the returned code is 0 (done) or 2 (the request makes no sense, or a file
+//! could not be brought).
 
 use std::{
     io::{self, Write},
@@ -87,7 +87,7 @@ pub(crate) fn run(
             let progress = Progress::new(terminal);
             let report = fetch(dir, &wanted, &clients, &mut |event| progress.show(event));
             tell(&report, *json, out, err)?;
-            Ok(u8::from(!report.failed.is_empty()))
+            Ok(if report.failed.is_empty() { 0 } else { 2 })
         }
     }
 }
@@ -149,7 +149,8 @@ mod tests {
         assert_eq!(report["fetched"], json!(["yolov8n"]));
         let (code, _, err) =
             execute(&["fetch", "yolov8n", "mtcnn_pnet", "--dir", dir, "--python", "/nothing"]);
-        assert_eq!(code, 1);
+        assert_eq!(code, 2);
+        assert!(err.contains("/nothing is missing; install"), "{err}");
         assert!(err.ends_with("0 fetched, 1 already there, 1 failed\n"), "{err}");
         let (code, _, err) = execute(&["fetch", "yolo", "--dir", dir]);
         assert!(code == 2 && err.contains("no model or medium is called yolo"), "{err}");

@@ -15,9 +15,9 @@ use super::table::{Package, Registry};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PackageError {
     #[error("{tool} is missing; install {hint}")]
-    MissingTool { tool: &'static str, hint: &'static str },
+    MissingTool { tool: String, hint: &'static str },
     #[error("could not start {tool}: {error}")]
-    Start { tool: &'static str, error: io::Error },
+    Start { tool: String, error: io::Error },
     #[error("{tool} could not bring {package}: {reason}")]
     Refused { tool: &'static str, package: Package, reason: String },
     #[error("{path}: {error}", path = .path.display())]
@@ -93,7 +93,7 @@ pub(crate) fn archive(package: Package, folder: &Path, clients: &Clients) -> Res
                 .args(["pack", "--silent", "--ignore-scripts", "--pack-destination"])
                 .arg(&partial)
                 .arg(package.spec);
-            require_success(&output_of(command, "npm", NPM_HINT)?, "npm", package)?;
+            require_success(&output_of(command, NPM_HINT)?, "npm", package)?;
         }
     }
     remove(&folder).map_err(write)?;
@@ -132,17 +132,21 @@ fn pip<'a>(
 ) -> Result<Output, PackageError> {
     let mut command = Command::new(&clients.python);
     command.args(arguments);
-    let output = output_of(command, "python3", PIP_HINT)?;
+    let output = output_of(command, PIP_HINT)?;
     if String::from_utf8_lossy(&output.stderr).contains("No module named pip") {
-        return Err(PackageError::MissingTool { tool: PIP, hint: PIP_HINT });
+        let tool = format!("pip of {}", clients.python.display());
+        return Err(PackageError::MissingTool { tool, hint: PIP_HINT });
     }
     Ok(output)
 }
 
-fn output_of(mut command: Command, tool: &'static str, hint: &'static str) -> Result<Output, PackageError> {
-    command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => PackageError::MissingTool { tool, hint },
-        _ => PackageError::Start { tool, error },
+fn output_of(mut command: Command, hint: &'static str) -> Result<Output, PackageError> {
+    command.stdin(Stdio::null()).output().map_err(|error| {
+        let tool = command.get_program().to_string_lossy().into_owned();
+        match error.kind() {
+            io::ErrorKind::NotFound => PackageError::MissingTool { tool, hint },
+            _ => PackageError::Start { tool, error },
+        }
     })
 }
 
@@ -204,18 +208,19 @@ pub(crate) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let nowhere = Clients { python: folder.path().join("nothing"), npm: folder.path().join("nothing") };
         let npm = Package { registry: Registry::Npm, spec: "models@1.0" };
-        for (package, tool) in [(WHEEL, "python3"), (npm, "npm")] {
-            let error = archive(package, folder.path(), &nowhere).unwrap_err();
-            assert!(
-                matches!(error, PackageError::MissingTool { tool: missing, .. } if missing == tool),
-                "{error}"
-            );
-            assert!(error.to_string().contains("apt install"), "{error}");
+        for package in [WHEEL, npm] {
+            let error = archive(package, folder.path(), &nowhere).unwrap_err().to_string();
+            let program = folder.path().join("nothing").display().to_string();
+            assert!(error.starts_with(&format!("{program} is missing; install ")), "{error}");
+            assert!(error.contains("apt install"), "{error}");
         }
         let python =
             client(folder.path(), "python", "echo /usr/bin/python3: No module named pip >&2; exit 1");
         let error = archive(WHEEL, folder.path(), &Clients { python, ..nowhere }).unwrap_err();
-        assert!(matches!(error, PackageError::MissingTool { tool: "pip", .. }), "{error}");
+        assert!(
+            error.to_string().starts_with("pip of ") && error.to_string().contains("apt install"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -16,6 +16,15 @@ pub enum Entry {
     Dim(Dim),
 }
 
+impl std::fmt::Display for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Int(n) => n.fmt(f),
+            Self::Dim(dim) => dim.fmt(f),
+        }
+    }
+}
+
 impl Entry {
     const UNKNOWN: Self = Self::Dim(Dim::Unknown);
 

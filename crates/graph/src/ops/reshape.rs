@@ -38,8 +38,8 @@ impl Reshape {
                     })?
                 }
                 entry => entry.dim().ok_or_else(|| {
-                    let entries: Vec<Option<i64>> = entries.iter().map(Entry::int).collect();
-                    InferError::Mismatch(format!("{entries:?} is not a shape to reshape to"))
+                    let entries: Vec<String> = entries.iter().map(Entry::to_string).collect();
+                    InferError::Mismatch(format!("[{}] is not a shape to reshape to", entries.join(",")))
                 })?,
             });
         }

@@ -4,7 +4,7 @@ use armet_graph::TensorType;
 use armet_tensor::TensorError;
 
 use super::scan::WireError;
-use crate::ExternalError;
+use crate::{ExternalError, ForeignFile};
 
 /// Why an ONNX file did not become a graph.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +19,9 @@ pub enum ImportError {
     /// The file has no graph.
     #[error("not an ONNX model: there is no graph in it")]
     NoGraph,
+    /// A file of another kind.
+    #[error("not an ONNX model: {0}")]
+    Foreign(ForeignFile),
     /// Everything in the model that there is no operator for.
     #[error("{}", list(.0))]
     Unsupported(Vec<UnsupportedItem>),
@@ -73,7 +76,8 @@ fn list(items: &[UnsupportedItem]) -> String {
     let mut text = format!("{} unsupported", items.len());
     for item in items {
         text.push_str("\n  ");
-        text.push_str(&item.to_string());
+        // A name may not begin a line of its own.
+        text.push_str(&item.to_string().replace('\n', "\\n"));
     }
     text
 }
@@ -262,6 +266,14 @@ pub enum Warning {
         /// The operator set's domain.
         domain: String,
         /// The model's version.
+        version: i64,
+        /// The last version that is known.
+        known: i64,
+    },
+    /// The file is of a newer version of the format than is known here; fields that are not known are passed over.
+    #[error("the file's format (IR version {version}) is newer than {known}, the last one known")]
+    NewerFormat {
+        /// The file's version.
         version: i64,
         /// The last version that is known.
         known: i64,

@@ -23,6 +23,9 @@ pub(super) fn domain(name: &str) -> &str {
     if name == "ai.onnx" { "" } else { name }
 }
 
+/// The last version of the file format that is known.
+const NEWEST_FORMAT: i64 = 14;
+
 /// The operator sets that a model names.
 pub(super) fn opsets(model: &ModelProto) -> (Opsets, Vec<Warning>) {
     let mut warnings = Vec::new();
@@ -37,6 +40,9 @@ pub(super) fn opsets(model: &ModelProto) -> (Opsets, Vec<Warning>) {
         if let Some(known) = ops::newest(domain).filter(|known| version > *known) {
             warnings.push(Warning::NewerOpset { domain: domain.clone(), version, known });
         }
+    }
+    if model.ir_version > NEWEST_FORMAT {
+        warnings.push(Warning::NewerFormat { version: model.ir_version, known: NEWEST_FORMAT });
     }
     if !model.training_info.is_empty() {
         warnings.push(Warning::TrainingInfo);

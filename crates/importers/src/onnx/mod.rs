@@ -31,7 +31,7 @@ use prost::Message as _;
 pub use error::{ImportError, Invalid, Reason, TensorProblem, UnsupportedItem, Warning};
 pub use scan::WireError;
 
-use crate::{ExternalData, Limits};
+use crate::{ExternalData, Limits, foreign};
 
 /// What an import needs besides the file.
 #[derive(Default)]
@@ -85,8 +85,12 @@ pub struct Producer {
 /// # Errors
 /// See [`ImportError`]; everything unsupported is reported at once.
 pub fn import(bytes: Bytes, options: &ImportOptions<'_>) -> Result<Imported, ImportError> {
-    scan::scan(&bytes, &options.limits)?;
-    import_model(&proto::ModelProto::decode(bytes)?, options)
+    import_bytes(bytes.clone(), options).map_err(|error| match error {
+        ImportError::Wire(_) | ImportError::Decode(_) | ImportError::NoGraph => {
+            foreign::recognise(&bytes).map_or(error, ImportError::Foreign)
+        }
+        other => other,
+    })
 }
 
 /// The operators that are read: domain (empty for ONNX's own), name, and the first version of each reading.
@@ -128,6 +132,11 @@ pub fn read_value(bytes: Bytes, ty: &ValueType, limits: &Limits) -> Result<(Stri
             (proto.name.clone(), stored::optional(&proto, &mut reader)?)
         }
     })
+}
+
+fn import_bytes(bytes: Bytes, options: &ImportOptions<'_>) -> Result<Imported, ImportError> {
+    scan::scan(&bytes, &options.limits)?;
+    import_model(&proto::ModelProto::decode(bytes)?, options)
 }
 
 fn import_model(model: &proto::ModelProto, options: &ImportOptions<'_>) -> Result<Imported, ImportError> {

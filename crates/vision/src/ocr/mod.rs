@@ -128,7 +128,7 @@ pub enum OcrError {
     },
     /// The recogniser carries no characters.
     #[error(
-        "the recogniser carries no list of characters (metadata \"character\"); give one in a file, one a line"
+        "the recogniser carries no list of characters (metadata \"character\"); take one of the PP-OCR models that has it"
     )]
     NoCharacters,
     /// The list of characters does not fit the recogniser.
