@@ -44,6 +44,7 @@ impl LayoutPreference for Cpu {
             | Op::Resize(_)
             | Op::GridSample(_)
             | Op::RoiAlign(_)
+            | Op::ChannelShuffle(_)
             | Op::DepthToSpace(_)
             | Op::SpaceToDepth(_)
             | Op::Pad(_)

@@ -61,6 +61,7 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::Dft(op) => ops::dft::lower(op, node),
         Op::ArgReduce(op) => ops::arg_reduce::lower(cpu, op, node),
         Op::TopK(op) => ops::top_k::lower(op, node),
+        Op::ChannelShuffle(op) => ops::channel_shuffle::lower(op, node),
         Op::DepthToSpace(op) => ops::depth_to_space::lower(op, node),
         Op::SpaceToDepth(op) => ops::depth_to_space::lower_back(op, node),
         Op::DeformConv(op) => ops::deform_conv::lower(cpu, op, node),

@@ -6,6 +6,7 @@ pub(crate) mod batch_normalization;
 pub(crate) mod binary;
 pub(crate) mod bit_cast;
 pub(crate) mod cast;
+pub(crate) mod channel_shuffle;
 pub(crate) mod clip;
 pub(crate) mod concat;
 pub(crate) mod conv;

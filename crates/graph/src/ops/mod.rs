@@ -144,6 +144,7 @@ modules! {
     pad: Pad, PadMode;
     resize: Resize, ResizeMode, CoordinateMode, NearestMode, AspectPolicy, AxisScale, Taps;
     grid_sample: GridSample, GridMode, GridPadding;
+    channel_shuffle: ChannelShuffle;
     depth_to_space: DepthToSpace;
     space_to_depth: SpaceToDepth;
     shape: ShapeOf;
@@ -291,6 +292,8 @@ operators! {
     Resize(resize::Resize),
     /// Samples at given places.
     GridSample(grid_sample::GridSample),
+    /// Channels of several groups, one of each in turn.
+    ChannelShuffle(channel_shuffle::ChannelShuffle),
     /// Moves channels into blocks of pixels.
     DepthToSpace(depth_to_space::DepthToSpace),
     /// Moves blocks of pixels into channels.

@@ -37,6 +37,7 @@ mod merge_transposes;
 mod qdq_to_typed_values;
 mod recognise_activations;
 mod recognise_attention;
+mod recognise_channel_shuffle;
 mod recognise_layer_normalization;
 mod recognise_rotary_embedding;
 mod reduce_to_global_pool;
@@ -76,6 +77,7 @@ passes! {
     reduce_to_global_pool: "Makes reductions over all spatial axes global pooling.";
     merge_reshapes: "Makes rows of Reshape, Squeeze, Unsqueeze and Flatten one Reshape with a constant shape.";
     merge_transposes: "Makes rows of Transpose one, or none where they undo each other.";
+    recognise_channel_shuffle: "Makes an exchange of groups of channels, by Reshape, Transpose and Reshape, one node.";
     limits_to_clip: "Makes Clip, Min and Max with constant limits a function of one number.";
     recognise_activations: "Makes spelled-out SiLU, hard-swish, GELU, Softplus and Mish one node.";
     recognise_layer_normalization: "Makes spelled-out LayerNormalization and RMSNormalization one node.";

@@ -154,8 +154,11 @@ fn take_constant(graph: &mut Graph, id: NodeId, kind: BinaryKind, axis: usize, i
 
 #[cfg(test)]
 mod tests {
+    use armet_tensor::ElementType;
+
     use super::*;
-    use crate::ops::Reduce;
+    use crate::TensorType;
+    use crate::ops::{Cast, Reduce, numbers};
     use crate::passes::testing::{Build, becomes, binary, stays, unary};
 
     const PASS: &[&str] = &["recognise_layer_normalization"];
@@ -209,6 +212,65 @@ mod tests {
           scaled: float32[2,4] = RMSNormalization(x, c1 float32[4] {0.8165615, 0.9957817, 1.2210027, 0.6943592}) axis=1, epsilon=0.001 // y + square + variance + sum + root + inverse + scaled
           output scaled
         ");
+    }
+
+    /// Root mean squares of a value in half precision, computed in single precision between two casts.
+    fn between_casts(read: bool) -> Graph {
+        let cast = |to| Cast { to, saturate: true };
+        let mut b = Build::new();
+        let x = b.graph.add_input("x", TensorType::fixed(ElementType::F16, &[2, 4]));
+        let scale = numbers::from_f64(ElementType::F16, [4], &[0.5, 1.0, -2.0, 3.0]).unwrap();
+        let scale = b.constant(scale);
+        let wide = b.node("wide", cast(ElementType::F32), &[x]);
+        let variance = mean_of_squares(&mut b, wide, -1);
+        let root = b.node("root", unary(UnaryKind::Sqrt), &[variance]);
+        let one = b.number(1.0);
+        let inverse = b.node("inverse", binary(BinaryKind::Div), &[one, root]);
+        let y = b.node("y", binary(BinaryKind::Mul), &[wide, inverse]);
+        let y = b.node("narrow", cast(ElementType::F16), &[y]);
+        let y = b.node("scaled", binary(BinaryKind::Mul), &[scale, y]);
+        if read { b.finish(&[y, root]) } else { b.finish(&[y]) }
+    }
+
+    #[test]
+    fn root_mean_square_between_casts() {
+        becomes!(between_casts(false), PASS, @r"
+        graph test
+          input x: float16[2,4]
+          wide: float32[2,4] = Cast(x) to=float32, saturate=1
+          y: float32[2,4] = RMSNormalization(wide) axis=1, epsilon=0.001 // y + square + variance + sum + root + inverse
+          narrow: float16[2,4] = Cast(y) to=float16, saturate=1
+          scaled: float16[2,4] = Mul(c1 float16[4] {0.5, 1, -2, 3}, narrow)
+          output scaled
+        ");
+    }
+
+    #[test]
+    fn a_root_that_others_read_stays_beside() {
+        becomes!(between_casts(true), PASS, @r"
+        graph test
+          input x: float16[2,4]
+          wide: float32[2,4] = Cast(x) to=float32, saturate=1
+          square: float32[2,4] = Pow(wide, c3 float32[] {2})
+          variance: float32[2,1] = ReduceMean(square, c2 int64[1] {-1}) keepdims=1, noop_with_empty_axes=0
+          sum: float32[2,1] = Add(variance, c4 float32[] {0.001})
+          root: float32[2,1] = Sqrt(sum)
+          y: float32[2,4] = RMSNormalization(wide) axis=1, epsilon=0.001 // y + inverse
+          narrow: float16[2,4] = Cast(y) to=float16, saturate=1
+          scaled: float16[2,4] = Mul(c1 float16[4] {0.5, 1, -2, 3}, narrow)
+          output scaled
+          output root
+        ");
+    }
+
+    #[test]
+    fn not_of_another_numerator() {
+        let mut b = Build::new();
+        let (x, other) = (b.input("x", &[2, 4]), b.input("other", &[2, 4]));
+        let variance = mean_of_squares(&mut b, x, -1);
+        let root = b.node("root", unary(UnaryKind::Sqrt), &[variance]);
+        let y = b.node("y", binary(BinaryKind::Div), &[other, root]);
+        stays(&b.finish(&[y]), PASS);
     }
 
     #[test]

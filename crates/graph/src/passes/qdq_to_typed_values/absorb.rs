@@ -129,6 +129,7 @@ fn is_movement(op: &Op, node: &Node) -> bool {
         | Op::Gather(_)
         | Op::Expand(_)
         | Op::Tile(_)
+        | Op::ChannelShuffle(_)
         | Op::DepthToSpace(_)
         | Op::SpaceToDepth(_)
         | Op::Identity(_) => true,
