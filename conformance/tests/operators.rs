@@ -39,6 +39,17 @@ static int32_t ones(void *user, armet_call *call) {
     for (size_t i = 0; i < call->outputs[0]->bytes / 4; i++) ((float *)call->outputs[0]->data)[i] = 1.0f;
     return ARMET_OK;
 }
+static float own[2];
+static int32_t own_memory(void *user, armet_call *call) {
+    (void)user;
+    call->outputs[0]->data = own;
+    return ARMET_OK;
+}
+static int32_t shorter(void *user, armet_call *call) {
+    (void)user;
+    call->outputs[0]->dims[0] = 1;
+    return ARMET_OK;
+}
 #define OPERATOR(n, i, r) \
     static const armet_operator n = {sizeof(armet_operator), "example", #n, 1, INT64_MAX, 0, i, r, 0}
 OPERATOR(Fails, same, fails);
@@ -46,9 +57,13 @@ OPERATOR(Silent, same, silent);
 OPERATOR(NotANumber, same, nan_writer);
 OPERATOR(UnknownLength, unknown_length, ones);
 OPERATOR(Patient, patient, ones);
+OPERATOR(OwnMemory, same, own_memory);
+OPERATOR(Shorter, same, shorter);
+OPERATOR(NoType, silent, ones);
 OPERATOR(NoRun, same, RUN);
-static const armet_operator *const all[] = {&Fails, &Silent, &NotANumber, &UnknownLength, &Patient, &NoRun};
-static const armet_library library = {sizeof(armet_library), ABI, "wrong", all, 6};
+static const armet_operator *const all[] = {&Fails, &Silent, &NotANumber, &UnknownLength, &Patient,
+                                            &OwnMemory, &Shorter, &NoType, &NoRun};
+static const armet_library library = {sizeof(armet_library), ABI, "wrong", all, 9};
 #ifndef NAME
 #define NAME armet_operators
 #endif
@@ -153,6 +168,13 @@ fn libraries_that_do_wrong_are_named() {
     assert!(error.contains("the length -7, which no input has"), "{error}");
     assert_eq!(run(&wrong, "Patient", &[1.0, 2.0]).expect("it runs"), [1.0, 1.0]);
 
+    for operator in ["OwnMemory", "Shorter"] {
+        let problem = problem(operator);
+        assert!(problem.to_string().contains("run changed what result 0 is"), "{problem}");
+    }
+    let error = run(&wrong, "NoType", &[1.0]).expect_err("infer says no").to_string();
+    assert!(error.contains("example.NoType of libwrong.so failed: infer failed: it returned 77"), "{error}");
+
     let other = make("libother.so", &["-DABI=2", "-DRUN=ones"]).expect("there is a compiler");
     let error = load_operators(&other).expect_err("it is of another version");
     assert!(matches!(error, LibraryError::OtherVersion { library: 2, engine: 1, .. }), "{error}");
@@ -163,6 +185,16 @@ fn libraries_that_do_wrong_are_named() {
     let error = load_operators(&half).expect_err("an operator has no run").to_string();
     assert!(error.contains("NoRun has no run"), "{error}");
     assert!(matches!(load_operators(&source), Err(LibraryError::Open { .. })));
+    let bytes = std::fs::read(&wrong).expect("it is there");
+    let cut = folder.path().join("libcut.so");
+    std::fs::write(&cut, &bytes[..bytes.len() / 2]).expect("a file");
+    assert!(matches!(load_operators(&cut), Err(LibraryError::Broken { .. })));
+    let datum = folder.path().join("datum.c");
+    std::fs::write(&datum, "int armet_operators = 5;").expect("a file");
+    let library = folder.path().join("libdatum.so");
+    compile(&datum, &library, &[]).expect("there is a compiler");
+    let error = load_operators(&library).expect_err("it is no function").to_string();
+    assert!(error.contains("armet_operators is no function in it"), "{error}");
     let nowhere = folder.path().join("libnowhere.so");
     assert!(matches!(load_operators(&nowhere), Err(LibraryError::Find { .. })));
 }

@@ -96,6 +96,28 @@ impl Piece {
     }
 }
 
+/// What a result was handed over as.
+#[derive(PartialEq)]
+struct Handed {
+    element: i32,
+    rank: i32,
+    dims: (*mut i64, Vec<i64>),
+    data: *mut c_void,
+    bytes: usize,
+}
+
+impl Handed {
+    fn of((raw, piece): (&RawTensor, &Piece)) -> Self {
+        Self {
+            element: raw.element,
+            rank: raw.rank,
+            dims: (raw.dims, piece.dims.clone()),
+            data: raw.data,
+            bytes: raw.bytes,
+        }
+    }
+}
+
 /// What a callback said.
 enum Answer {
     Ok(Vec<(i32, i32)>),
@@ -195,6 +217,7 @@ impl LibraryOperator {
         let mut results: Vec<RawTensor> =
             outputs.iter_mut().map(|p| p.raw(if known { p.dims.len() } else { 0 })).collect();
         let output_list: Vec<*mut RawTensor> = results.iter_mut().map(ptr::from_mut).collect();
+        let handed: Vec<Handed> = results.iter().zip(outputs.iter()).map(Handed::of).collect();
         let mut message = vec![0_u8; MESSAGE];
         let mut call = RawCall {
             size: size_of::<RawCall>(),
@@ -215,6 +238,15 @@ impl LibraryOperator {
         // all that `call` points to is owned by this function or its caller and outlives the call.
         let status = unsafe { callback(self.user, &raw mut call) };
         let needed = call.needed;
+        if known && status == abi::OK {
+            let now = results.iter().zip(outputs.iter()).map(Handed::of);
+            if let Some(index) = handed.iter().zip(now).position(|(before, now)| *before != now) {
+                return Ok(Answer::Failed(format!(
+                    "run changed what result {index} is; the engine has said its type, shape and memory, and run only \
+                     writes there"
+                )));
+            }
+        }
         Ok(match status {
             abi::OK => Answer::Ok(results.iter().map(|r| (r.element, r.rank)).collect()),
             abi::NEEDS_SHAPE => Answer::NeedsShape,

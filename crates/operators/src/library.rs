@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use armet_graph::ops::CustomRegistration;
 use libloading::Library;
+use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
 
 use crate::ABI;
 use crate::abi::{Entry, MAY_GIVE_NAN, RawHead, RawLibrary, RawOperator};
@@ -86,6 +87,7 @@ pub enum LibraryError {
 pub fn load(path: &Path) -> Result<Vec<CustomRegistration>, LibraryError> {
     // A bare name would be looked for in the system's folders.
     let found = path.canonicalize().map_err(|source| LibraryError::Find { path: path.into(), source })?;
+    check_file(&found).map_err(|what| LibraryError::Broken { path: path.into(), what })?;
     // SAFETY: the caller names a library that it trusts to be run, its initializers included.
     let library = unsafe { Library::new(&found) };
     let library = library.map_err(|source| LibraryError::Open { path: path.into(), source })?;
@@ -126,6 +128,27 @@ pub fn load(path: &Path) -> Result<Vec<CustomRegistration>, LibraryError> {
         read(unsafe { &**operator }, &file).map_err(|what| broken(format!("operator {index}: {what}")))
     };
     operators.iter().enumerate().map(read).collect()
+}
+
+/// Refuses what would end the process when the system maps or calls it: a file that is shorter than it says, and data under
+/// the name of the function. What is no ELF file at all is left to the system, which says so.
+fn check_file(path: &Path) -> Result<(), String> {
+    let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
+    if !bytes.starts_with(b"\x7FELF") {
+        return Ok(());
+    }
+    let short = || "the file is damaged or shorter than it says of itself".to_owned();
+    let file = object::File::parse(&*bytes).map_err(|_| short())?;
+    let len = bytes.len() as u64;
+    let whole = |(offset, size): (u64, u64)| offset.checked_add(size).is_some_and(|end| end <= len);
+    if !file.segments().all(|segment| whole(segment.file_range())) {
+        return Err(short());
+    }
+    let entry = file.dynamic_symbols().find(|symbol| symbol.name() == Ok(SYMBOL) && symbol.is_definition());
+    if entry.is_some_and(|symbol| symbol.kind() != SymbolKind::Text) {
+        return Err(format!("{SYMBOL} is no function in it"));
+    }
+    Ok(())
 }
 
 fn read(operator: &RawOperator, file: &str) -> Result<CustomRegistration, String> {

@@ -28,8 +28,12 @@ fn limit<T: Copy>(
     }
 }
 
-/// The upper limit wins where they contradict; NaN stays.
+/// `Min(max, Max(x, min))`: the upper limit wins where they contradict; NaN stays, and a limit that is NaN makes all NaN.
 fn clip<T: PartialOrd + Copy>(x: T, min: Option<T>, max: Option<T>) -> T {
+    // Only NaN cannot be compared to itself.
+    if let Some(nan) = [min, max].into_iter().flatten().find(|limit| limit.partial_cmp(limit).is_none()) {
+        return nan;
+    }
     let x = match min {
         Some(min) if x < min => min,
         _ => x,
@@ -82,6 +86,8 @@ impl Operator for Clip {
         let mut cases = vec![
             Case::new("both limits", Clip, [x(), low.clone(), high.clone()]).with_constants(&[1, 2]),
             Case::new("limits of the run", Clip, [x(), low.clone(), high.clone()]),
+            Case::new("no number as a limit", Clip, [x(), Tensor::scalar(f32::NAN), high.clone()])
+                .with_constants(&[1]),
             Case::new("lower limit", Clip, [x(), low.clone()]).with_constants(&[1]),
             Case::new("upper limit", Clip, [x(), low.clone(), high.clone()])
                 .without_input(1)

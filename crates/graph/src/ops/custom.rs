@@ -333,7 +333,11 @@ impl Operator for Custom {
     }
 
     fn infer(&self, inputs: &InferInputs<'_>) -> Result<Vec<ValueType>, InferError> {
-        let types = self.call(|| self.operator.infer(&self.node, inputs))??;
+        let types = self.call(|| self.operator.infer(&self.node, inputs))?.map_err(|error| match error {
+            // Whose words these are has to be said; the others are questions.
+            InferError::Mismatch(what) => self.error(CustomProblem::Failed(what)).into(),
+            other => other,
+        })?;
         if types.len() < self.node.outputs {
             let (expected, found) = (self.node.outputs, types.len());
             return Err(self.error(CustomProblem::Count { expected, found }).into());

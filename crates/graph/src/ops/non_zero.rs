@@ -11,7 +11,7 @@ use crate::{
 
 /// Coordinates of the elements that are not zero: int64 [rank, count], in row-major order.
 ///
-/// A scalar counts as a vector of one element, as onnxruntime has it.
+/// A scalar has no coordinates: its result is of shape [0, 1] or [0, 0]. (onnxruntime takes it for a vector of one element.)
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NonZero;
 
@@ -33,7 +33,7 @@ impl Operator for NonZero {
     }
 
     fn infer(&self, inputs: &InferInputs<'_>) -> Result<Vec<ValueType>, InferError> {
-        let rank = inputs.dims(0)?.len().max(1);
+        let rank = inputs.dims(0)?.len();
         let count = match inputs.value(0) {
             Ok(tensor) => flags(tensor)
                 .map(|flags| Dim::Fixed(flags.into_iter().filter(|flag| *flag).count()))
@@ -50,7 +50,8 @@ impl Operator for NonZero {
     fn evaluate(&self, inputs: &[Option<&Value>], _: &Context) -> Result<Vec<Value>, EvaluateError> {
         let data = tensor(inputs, 0)?;
         let flags = flags(data)?;
-        let shape = if data.shape().is_empty() { vec![1] } else { data.shape().to_vec() };
+        // Of a scalar there are no coordinates: the result has a row for each axis, none.
+        let shape = data.shape().to_vec();
         let found: Vec<usize> =
             flags.into_iter().enumerate().filter(|(_, flag)| *flag).map(|(at, _)| at).collect();
         let rows: Vec<i64> = strides(&shape)

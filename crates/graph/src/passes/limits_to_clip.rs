@@ -58,7 +58,8 @@ fn limits(graph: &Graph, node: &Node) -> Option<(ValueId, (f64, f64))> {
             };
             // With contradicting limits the upper one wins.
             let (min, max) = (limit(1, f64::NEG_INFINITY)?, limit(2, f64::INFINITY)?);
-            Some((data, (min.min(max), max)))
+            // NaN is no limit that could be merged with others.
+            (!min.is_nan() && !max.is_nan()).then_some((data, (min.min(max), max)))
         }
         Op::Binary(op) => {
             let other = node.input(1)?;

@@ -50,24 +50,27 @@ pub struct Pad {
     output_bytes: usize,
 }
 
-/// The input index that output index `index` takes on an axis, or [`OUTSIDE`].
-pub(super) fn source(index: isize, extent: usize, mode: PadMode) -> usize {
-    let last = extent as isize - 1;
-    if (0..=last).contains(&index) {
+/// The input index that is taken for `index` of an axis of `extent` of which `before` and `after` are padded, or cropped where
+/// they are negative; [`OUTSIDE`] where there is none. What is cropped is gone before anything is mirrored or taken from the
+/// other end.
+pub(super) fn source(index: isize, extent: usize, before: isize, after: isize, mode: PadMode) -> usize {
+    let first = (-before).max(0);
+    let last = extent as isize - 1 - (-after).max(0);
+    if (first..=last).contains(&index) {
         return index as usize;
     }
-    match mode {
-        PadMode::Constant => OUTSIDE,
-        PadMode::Edge => index.clamp(0, last) as usize,
-        PadMode::Wrap => index.rem_euclid(extent as isize) as usize,
-        PadMode::Reflect => {
-            if last == 0 {
-                return 0;
-            }
-            let folded = index.rem_euclid(2 * last);
-            folded.min(2 * last - folded) as usize
+    let len = last - first + 1;
+    let within = match mode {
+        PadMode::Edge if len > 0 => (index - first).clamp(0, len - 1),
+        PadMode::Wrap if len > 0 => (index - first).rem_euclid(len),
+        PadMode::Reflect if len == 1 => 0,
+        PadMode::Reflect if len > 1 => {
+            let folded = (index - first).rem_euclid(2 * (len - 1));
+            folded.min(2 * (len - 1) - folded)
         }
-    }
+        _ => return OUTSIDE,
+    };
+    (first + within) as usize
 }
 
 impl Pad {
@@ -95,7 +98,8 @@ impl Pad {
         let output_bytes = output.iter().product::<usize>() * element_size;
         if output_bytes > 0
             && mode != PadMode::Constant
-            && let Some(axis) = shape.iter().position(|&extent| extent == 0)
+            && let Some(axis) =
+                (0..rank).find(|&axis| shape[axis] as isize <= (-before[axis]).max(0) + (-after[axis]).max(0))
         {
             return Err(LayoutError::OutOfBounds { axis, extent: 0, index: 0 });
         }
@@ -114,7 +118,10 @@ impl Pad {
             });
         }
         let table = |axis: usize| -> Vec<usize> {
-            (0..output[axis]).map(|index| source(index as isize - before[axis], shape[axis], mode)).collect()
+            let (before, after) = (before[axis], after[axis]);
+            (0..output[axis])
+                .map(|index| source(index as isize - before, shape[axis], before, after, mode))
+                .collect()
         };
         let tables = (0..innermost)
             .map(|axis| {

@@ -129,7 +129,8 @@ proptest! {
             .flat_map(|flat| {
                 let (mut rest, mut from) = (flat, Some(0));
                 for axis in (0..shape.len()).rev() {
-                    let index = source((rest % output[axis]) as isize - before[axis], shape[axis], mode);
+                    let (before, after) = (before[axis], after[axis]);
+                    let index = source((rest % output[axis]) as isize - before, shape[axis], before, after, mode);
                     rest /= output[axis];
                     from = from.filter(|_| index != usize::MAX).map(|from| from + index * strides[axis]);
                 }
@@ -137,7 +138,13 @@ proptest! {
             })
             .collect();
         let mut y = vec![0; expected.len()];
-        Pad::new(&shape, &before, &after, mode, size).unwrap().run(&Team::new(2), &x, &fill, &mut y);
+        let pad = Pad::new(&shape, &before, &after, mode, size);
+        let left = |axis: usize| shape[axis] as isize > (-before[axis]).max(0) + (-after[axis]).max(0);
+        if mode != PadMode::Constant && !y.is_empty() && !(0..shape.len()).all(left) {
+            prop_assert_eq!(pad.err().map(|_| ()), Some(()), "there is nothing to take elements from");
+            return Ok(());
+        }
+        pad.unwrap().run(&Team::new(2), &x, &fill, &mut y);
         prop_assert_eq!(y, expected);
     }
 }
@@ -164,10 +171,23 @@ fn large_transpositions_equal_reference() {
 
 #[test]
 fn source_indices_are_those_of_numpy() {
-    let indices = |mode| (-5..9).map(|index| source(index, 4, mode)).collect::<Vec<_>>();
+    let indices = |mode| (-5..9).map(|index| source(index, 4, 5, 5, mode)).collect::<Vec<_>>();
     assert_eq!(indices(PadMode::Edge), [0, 0, 0, 0, 0, 0, 1, 2, 3, 3, 3, 3, 3, 3]);
     assert_eq!(indices(PadMode::Reflect), [1, 2, 3, 2, 1, 0, 1, 2, 3, 2, 1, 0, 1, 2]);
     assert_eq!(indices(PadMode::Wrap), [3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0]);
+}
+
+#[test]
+fn what_is_cropped_is_gone_before_anything_is_taken() {
+    // Of 0 1 2 3 4 5 6 the ends are cropped; numpy pads what is left.
+    let padded = |before: isize, after: isize, mode| {
+        let end = 7 + before + after;
+        (0..end).map(|index| source(index - before, 7, before, after, mode)).collect::<Vec<_>>()
+    };
+    assert_eq!(padded(2, -1, PadMode::Wrap), [4, 5, 0, 1, 2, 3, 4, 5]);
+    assert_eq!(padded(-1, 2, PadMode::Wrap), [1, 2, 3, 4, 5, 6, 1, 2]);
+    assert_eq!(padded(2, -5, PadMode::Reflect), [0, 1, 0, 1]);
+    assert_eq!(padded(-5, 3, PadMode::Edge), [5, 6, 6, 6, 6]);
 }
 
 #[test]
