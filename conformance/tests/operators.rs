@@ -119,7 +119,7 @@ fn run(library: &Path, operator: &str, values: &[f32]) -> Result<Vec<f32>, RunEr
         operators.add(registration);
     }
     let model =
-        Model::from_bytes_with(model(operator), &LoadOptions { operators }).expect("the model is right");
+        Model::from_bytes_with(model(operator), &LoadOptions { operators, ..LoadOptions::default() }).expect("the model is right");
     let engine = Engine::builder().threads(1).build().expect("an engine");
     let mut session = engine.compile(&model, &armet::CompileSettings::default())?.session();
     let given = Tensor::vector(values);

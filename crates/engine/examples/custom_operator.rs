@@ -28,7 +28,7 @@ impl CustomOperator for SoftSign {
 /// Runs the one node of a small model on three numbers.
 pub(crate) fn run() -> Result<Vec<f32>, Box<dyn std::error::Error>> {
     let operators = CustomOperators::new().with("example", "SoftSign", SoftSign);
-    let model = Model::from_bytes_with(model(), &LoadOptions { operators })?;
+    let model = Model::from_bytes_with(model(), &LoadOptions { operators, ..LoadOptions::default() })?;
     let compiled = Engine::builder().threads(1).build()?.compile(&model, &CompileSettings::default())?;
     let mut session = compiled.session();
     let given = Tensor::vector(&[-1.0f32, 0.0, 3.0]);

@@ -41,6 +41,9 @@ impl ValueSpec {
 pub struct LoadOptions {
     /// Operators that the engine does not know, or that are to take the place of its own.
     pub operators: CustomOperators,
+    /// Inputs for which the file has values of its own (ONNX's default values), and that are to be given all the same. Others
+    /// of them are constants.
+    pub inputs: Vec<String>,
 }
 
 /// A model: its graph as the file has it, and what the file says of itself. Cheap to clone.
@@ -60,7 +63,7 @@ impl Model {
         Self::load_with(path, &LoadOptions::default())
     }
 
-    /// As [`Model::load`], with custom operators.
+    /// As [`Model::load`], with custom operators, or inputs that have default values.
     ///
     /// # Errors
     /// As [`Model::load`].
@@ -85,7 +88,7 @@ impl Model {
         Self { graph: Arc::new(graph), metadata: Arc::default(), warnings: Arc::new([]) }
     }
 
-    /// As [`Model::from_bytes`], with custom operators.
+    /// As [`Model::from_bytes`], with what [`LoadOptions`] adds.
     ///
     /// # Errors
     /// As [`Model::from_bytes`].
@@ -98,8 +101,8 @@ impl Model {
         external: Option<&dyn ExternalData>,
         options: &LoadOptions,
     ) -> Result<Self, LoadError> {
-        let custom = Some(&options.operators);
-        let options = onnx::ImportOptions { external, custom, ..Default::default() };
+        let (custom, inputs) = (Some(&options.operators), &options.inputs[..]);
+        let options = onnx::ImportOptions { external, custom, inputs, ..Default::default() };
         let imported = onnx::import(bytes, &options)?;
         Ok(Self {
             graph: Arc::new(imported.graph),

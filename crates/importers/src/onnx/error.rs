@@ -214,6 +214,9 @@ pub enum TensorProblem {
         /// Elements that are there.
         actual: usize,
     },
+    /// Values and indices of a sparse tensor that do not belong together, or an index outside of it.
+    #[error("it is sparse, and {0}")]
+    Sparse(&'static str),
     /// Text that is no UTF-8.
     #[error("it holds text that is no UTF-8")]
     Text,

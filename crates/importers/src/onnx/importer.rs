@@ -9,7 +9,7 @@ use armet_tensor::{ElementType, Tensor};
 use super::error::{ImportError, Reason, TensorProblem, UnsupportedItem, Warning};
 use super::functions::Functions;
 use super::node::{NodeReader, Problem};
-use super::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
+use super::proto::{GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto};
 use super::tensor::TensorReader;
 use super::values::Scope;
 use super::{ImportOptions, ops, order, types};
@@ -64,6 +64,8 @@ pub(super) struct Importer<'m> {
     tensors: TensorReader<'m>,
     functions: Functions<'m>,
     custom: Option<&'m CustomOperators>,
+    /// Inputs that stay such though the file has values for them.
+    inputs: &'m [String],
     opsets: &'m Opsets,
     /// From the model's graph to the innermost subgraph.
     scopes: Vec<Scope>,
@@ -89,6 +91,7 @@ impl<'m> Importer<'m> {
             tensors: TensorReader::new(options.external, &options.limits),
             functions: Functions::new(&model.functions),
             custom: options.custom,
+            inputs: options.inputs,
             opsets,
             scopes: Vec::new(),
             nodes: 0,
@@ -103,8 +106,13 @@ impl<'m> Importer<'m> {
     pub(super) fn model(mut self, graph: &GraphProto) -> Result<(Graph, Vec<Warning>), ImportError> {
         self.scopes.push(Scope::new(&graph.name, false));
         self.declare(graph)?;
-        let initialized: HashSet<&str> = graph.initializer.iter().map(|t| t.name.as_str()).collect();
-        for input in graph.input.iter().filter(|i| !initialized.contains(i.name.as_str())) {
+        let dense = graph.initializer.iter().map(|t| t.name.as_str());
+        let initialized: HashSet<&str> =
+            dense.chain(graph.sparse_initializer.iter().map(sparse_name)).collect();
+        for input in &graph.input {
+            if initialized.contains(input.name.as_str()) && !self.inputs.contains(&input.name) {
+                continue;
+            }
             let unnamed = |axis| Dim::symbol(&format!("{}_{axis}", input.name));
             let ty = input.r#type.as_ref().and_then(|t| types::value_type(t, &unnamed));
             let known = ty.is_some();
@@ -175,19 +183,27 @@ impl<'m> Importer<'m> {
 
     /// Declared types and constants of the innermost graph.
     fn declare(&mut self, graph: &GraphProto) -> Result<(), ImportError> {
-        if !graph.sparse_initializer.is_empty() {
-            return Err(ImportError::Format("the model has sparse initializers, which are not read"));
-        }
         for info in graph.value_info.iter().chain(&graph.output) {
             let ty = info.r#type.as_ref().and_then(|t| types::value_type(t, &|_| Dim::Unknown));
             if let Some(ty) = ty {
                 self.scope().hints.insert(info.name.clone(), ty);
             }
         }
-        for tensor in &graph.initializer {
+        let (inputs, outermost) = (self.inputs, self.scopes.len() == 1);
+        let is_input = |name: &str| {
+            let asked = outermost && inputs.iter().any(|input| input == name);
+            asked && graph.input.iter().any(|input| input.name == name)
+        };
+        for tensor in graph.initializer.iter().filter(|tensor| !is_input(&tensor.name)) {
             let value = self.tensor(tensor, &tensor.name)?;
             let id = self.scope().constant(&tensor.name, value);
             self.bind(&tensor.name, id)?;
+        }
+        for tensor in graph.sparse_initializer.iter().filter(|tensor| !is_input(sparse_name(tensor))) {
+            let name = sparse_name(tensor);
+            let value = self.sparse_tensor(tensor, name)?;
+            let id = self.scope().constant(name, value);
+            self.bind(name, id)?;
         }
         Ok(())
     }
@@ -345,6 +361,16 @@ impl<'m> Importer<'m> {
         self.tensors.read(proto).map_err(named)
     }
 
+    /// The dense tensor that a sparse one stands for.
+    pub(super) fn sparse_tensor(
+        &mut self,
+        proto: &SparseTensorProto,
+        name: &str,
+    ) -> Result<Tensor, ImportError> {
+        let named = |problem| ImportError::Tensor { name: name.to_owned(), problem: Box::new(problem) };
+        self.tensors.read_sparse(proto).map_err(named)
+    }
+
     /// Notes what is worth saying.
     pub(super) fn warn(&mut self, warning: Warning) {
         self.warnings.push(warning);
@@ -379,4 +405,9 @@ pub(super) fn node_name(node: &NodeProto) -> String {
         Some(output) => output.clone(),
         None => node.op_type.clone(),
     }
+}
+
+/// The name of a sparse tensor is that of its values.
+fn sparse_name(tensor: &SparseTensorProto) -> &str {
+    tensor.values.as_ref().map_or("", |values| values.name.as_str())
 }

@@ -40,6 +40,9 @@ pub struct ImportOptions<'a> {
     pub external: Option<&'a dyn ExternalData>,
     /// Operators besides those that are known.
     pub custom: Option<&'a CustomOperators>,
+    /// Inputs for which the file has values of its own, and that are to be inputs all the same. Without it such values are
+    /// constants: old exporters list every weight among the inputs.
+    pub inputs: &'a [String],
     /// Bounds on what the file may ask for.
     pub limits: Limits,
 }

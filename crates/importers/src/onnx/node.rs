@@ -254,6 +254,17 @@ impl<'a, 'm> NodeReader<'a, 'm> {
         Ok(Some(self.importer.tensor(proto, &of)?))
     }
 
+    /// The dense tensor that a sparse one stands for.
+    pub(super) fn sparse_tensor(&mut self, name: &'static str) -> Read<Option<Tensor>> {
+        let Some(a) = self.attribute(name) else { return Ok(None) };
+        Self::of_kind(a, kind::SPARSE_TENSOR, name, "sparse tensor")?;
+        let Some(proto) = &a.sparse_tensor else {
+            return Err(Invalid::AttributeType { name, expected: "sparse tensor" }.into());
+        };
+        let of = format!("{name} of node {}", self.name);
+        Ok(Some(self.importer.sparse_tensor(proto, &of)?))
+    }
+
     /// An element type.
     pub(super) fn element(&self, name: &'static str) -> Read<Option<ElementType>> {
         let Some(number) = self.int(name)? else { return Ok(None) };

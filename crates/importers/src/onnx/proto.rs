@@ -1,7 +1,7 @@
 //! The messages of `onnx.proto`, as far as a runtime needs them.
 //!
-//! Weights (`raw_data`) are slices of the file's own bytes. Parts that are only looked at for being there (sparse
-//! initializers, training information) stay undecoded bytes: on the wire a message and bytes are the same.
+//! Weights (`raw_data`) are slices of the file's own bytes. Parts that are only looked at for being there (training
+//! information) stay undecoded bytes: on the wire a message and bytes are the same.
 
 use bytes::Bytes;
 
@@ -67,8 +67,8 @@ pub(crate) struct GraphProto {
     pub(crate) output: Vec<ValueInfoProto>,
     #[prost(message, repeated, tag = "13")]
     pub(crate) value_info: Vec<ValueInfoProto>,
-    #[prost(bytes = "bytes", repeated, tag = "15")]
-    pub(crate) sparse_initializer: Vec<Bytes>,
+    #[prost(message, repeated, tag = "15")]
+    pub(crate) sparse_initializer: Vec<SparseTensorProto>,
 }
 
 /// One use of an operator.
@@ -101,6 +101,7 @@ pub(crate) mod attribute_type {
     pub(crate) const FLOATS: i32 = 6;
     pub(crate) const INTS: i32 = 7;
     pub(crate) const STRINGS: i32 = 8;
+    pub(crate) const SPARSE_TENSOR: i32 = 11;
     pub(crate) const TYPE: i32 = 13;
 }
 
@@ -133,8 +134,21 @@ pub(crate) struct AttributeProto {
     pub(crate) r#type: i32,
     #[prost(string, tag = "21")]
     pub(crate) ref_attr_name: String,
-    #[prost(bytes = "bytes", optional, tag = "22")]
-    pub(crate) sparse_tensor: Option<Bytes>,
+    #[prost(message, optional, boxed, tag = "22")]
+    pub(crate) sparse_tensor: Option<Box<SparseTensorProto>>,
+}
+
+/// A constant tensor of which only some elements are written down; the others are zero.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct SparseTensorProto {
+    /// [count]; its name is the tensor's.
+    #[prost(message, optional, tag = "1")]
+    pub(crate) values: Option<TensorProto>,
+    /// [count] of places in the flat tensor, or [count, rank] of coordinates; ascending.
+    #[prost(message, optional, tag = "2")]
+    pub(crate) indices: Option<TensorProto>,
+    #[prost(int64, repeated, tag = "3")]
+    pub(crate) dims: Vec<i64>,
 }
 
 /// A constant tensor.

@@ -6,7 +6,7 @@ use armet_tensor::{ElementType, Shape, Tensor};
 use bytes::Bytes;
 
 use super::error::TensorProblem;
-use super::proto::TensorProto;
+use super::proto::{SparseTensorProto, TensorProto};
 use super::types;
 use crate::{ExternalData, Limits};
 
@@ -16,6 +16,8 @@ pub(super) struct TensorReader<'a> {
     tensor_bytes: usize,
     files: HashMap<String, Bytes>,
     external_left: u64,
+    /// Bytes that sparse tensors may still grow to: a few bytes can ask for gigabytes.
+    dense_left: usize,
 }
 
 impl<'a> TensorReader<'a> {
@@ -25,6 +27,7 @@ impl<'a> TensorReader<'a> {
             tensor_bytes: limits.tensor_bytes,
             files: HashMap::new(),
             external_left: limits.external_bytes,
+            dense_left: limits.tensor_bytes,
         }
     }
 
@@ -37,8 +40,7 @@ impl<'a> TensorReader<'a> {
         if proto.dims.len() > types::LARGEST_RANK {
             return Err(TensorProblem::Rank { limit: types::LARGEST_RANK });
         }
-        let dims = proto.dims.iter().map(|&d| usize::try_from(d).map_err(|_| TensorProblem::Dimension(d)));
-        let shape = dims.collect::<Result<Vec<usize>, _>>().map(Shape::from)?;
+        let shape = shape_of(&proto.dims)?;
         let too_large = TensorProblem::TooLarge { limit: self.tensor_bytes };
         let count = shape.checked_len().ok_or(TensorProblem::TooLarge { limit: self.tensor_bytes })?;
         if element.bytes_for(count).is_none_or(|n| n > self.tensor_bytes) {
@@ -59,6 +61,48 @@ impl<'a> TensorReader<'a> {
             return Ok(Tensor::from_shared(element, shape, raw.clone())?);
         }
         typed(proto, element, shape, count)
+    }
+
+    /// The dense tensor that a sparse one stands for.
+    pub(super) fn read_sparse(&mut self, proto: &SparseTensorProto) -> Result<Tensor, TensorProblem> {
+        let (Some(values), Some(indices)) = (&proto.values, &proto.indices) else {
+            return Err(TensorProblem::Sparse("its values or indices are missing"));
+        };
+        let (values, indices) = (self.read(values)?, self.read(indices)?);
+        if proto.dims.len() > types::LARGEST_RANK {
+            return Err(TensorProblem::Rank { limit: types::LARGEST_RANK });
+        }
+        let shape = shape_of(&proto.dims)?;
+        let size = values.element().byte_size().ok_or(TensorProblem::Sparse("its elements are text"))?;
+        let too_large = TensorProblem::TooLarge { limit: self.tensor_bytes };
+        let bytes = shape.checked_len().and_then(|count| count.checked_mul(size));
+        let bytes = bytes.filter(|&bytes| bytes <= self.dense_left).ok_or(too_large)?;
+        self.dense_left -= bytes;
+        let outside = || TensorProblem::Sparse("an index is outside of it");
+        let numbers = indices.to_i64().ok_or(TensorProblem::Sparse("its indices are no integers"))?;
+        let numbers: Vec<usize> =
+            numbers.into_iter().map(usize::try_from).collect::<Result<_, _>>().map_err(|_| outside())?;
+        let count = values.len();
+        let places: Vec<usize> = match indices.shape().dims() {
+            [len] if *len == count => numbers,
+            [len, rank] if *len == count && *rank == shape.len() => {
+                let strides = armet_tensor::strides(&shape);
+                let place = |at: &[usize]| {
+                    let inside = at.iter().zip(shape.dims()).all(|(index, length)| index < length);
+                    inside.then(|| at.iter().zip(strides.iter()).map(|(index, stride)| index * stride).sum())
+                };
+                numbers.chunks(shape.len().max(1)).map(place).collect::<Option<_>>().ok_or_else(outside)?
+            }
+            _ => return Err(TensorProblem::Sparse("its indices do not fit its values")),
+        };
+        let mut dense = vec![0u8; bytes];
+        for (place, value) in places.into_iter().zip(values.bytes().chunks_exact(size)) {
+            let start = place.checked_mul(size).ok_or_else(outside)?;
+            let slot =
+                start.checked_add(size).and_then(|end| dense.get_mut(start..end)).ok_or_else(outside)?;
+            slot.copy_from_slice(value);
+        }
+        Ok(Tensor::from_bytes(values.element(), shape, &dense)?)
     }
 
     fn external_bytes(&mut self, proto: &TensorProto, expected: usize) -> Result<Bytes, TensorProblem> {
@@ -89,6 +133,11 @@ impl<'a> TensorReader<'a> {
             None => Err(TensorProblem::Range { location, offset, length }),
         }
     }
+}
+
+fn shape_of(dims: &[i64]) -> Result<Shape, TensorProblem> {
+    let dims = dims.iter().map(|&d| usize::try_from(d).map_err(|_| TensorProblem::Dimension(d)));
+    dims.collect::<Result<Vec<usize>, _>>().map(Shape::from)
 }
 
 fn expect_count(expected: usize, actual: usize) -> Result<(), TensorProblem> {

@@ -73,8 +73,8 @@ fn constant(n: &mut NodeReader<'_, '_>) -> Read {
             .map_err(|e| Invalid::Other(e.to_string()))?
     } else if let Some(values) = n.words("value_strings")? {
         Tensor::from_strings([values.len()], values).map_err(|e| Invalid::Other(e.to_string()))?
-    } else if n.has("sparse_value") {
-        return Err(n.unsupported("sparse_value"));
+    } else if let Some(value) = n.sparse_tensor("sparse_value")? {
+        value
     } else {
         return Err(Invalid::MissingAttribute("value").into());
     };

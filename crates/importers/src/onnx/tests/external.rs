@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::super::proto::StringStringEntryProto;
+use super::super::proto::{SparseTensorProto, StringStringEntryProto};
 use super::super::{ImportOptions, TensorProblem};
 use super::*;
 use crate::{Directory, ExternalData, ExternalError, Limits};
@@ -102,4 +102,77 @@ fn the_caller_may_map_files() {
     let options = ImportOptions { external: Some(&directory), ..ImportOptions::default() };
     let graph = import(beside("w", "0", "8").encode_to_vec().into(), &options).unwrap().graph;
     assert_eq!(graph.constant(graph.outputs()[0].value), Some(&f32s(&[2], &[1., 2.])));
+}
+
+#[test]
+fn values_of_inputs_are_constants_unless_they_are_to_be_given() {
+    let w = f32s(&[2], &[1.0, 2.0]);
+    let mut graph = graph(
+        vec![info_like("x", &w), info_like("w", &w)],
+        vec![node("Add", &["x", "w"], &["y"], vec![])],
+        &["y"],
+    );
+    graph.initializer.push(tensor_proto("w", &w));
+    let bytes = model(13, graph).encode_to_vec();
+    let given = f32s(&[2], &[10.0, 10.0]);
+    let fixed = import(bytes.clone().into(), &ImportOptions::default()).unwrap().graph;
+    assert_eq!(evaluate(&fixed, &[given.clone()]), [f32s(&[2], &[11.0, 12.0])]);
+    let inputs = ["w".to_owned(), "nothing".to_owned()];
+    let options = ImportOptions { inputs: &inputs, ..ImportOptions::default() };
+    let open = import(bytes.into(), &options).unwrap().graph;
+    assert_eq!(open.inputs().len(), 2);
+    assert_eq!(evaluate(&open, &[given.clone(), given]), [f32s(&[2], &[20.0, 20.0])]);
+}
+
+fn sparse(values: &[f32], indices: &Tensor, dims: &[i64]) -> SparseTensorProto {
+    SparseTensorProto {
+        values: Some(tensor_proto("w", &f32s(&[values.len()], values))),
+        indices: Some(tensor_proto("", indices)),
+        dims: dims.to_vec(),
+    }
+}
+
+#[test]
+fn sparse_tensors_become_dense_ones() {
+    let pairs = Tensor::new([2, 2], &[0i64, 2, 1, 0]).unwrap();
+    for indices in [i64s(&[2, 3]), pairs] {
+        let tensor = sparse(&[5.0, 7.0], &indices, &[2, 3]);
+        let wanted = f32s(&[2, 3], &[0.0, 0.0, 5.0, 7.0, 0.0, 0.0]);
+        let mut weights = graph(vec![], vec![], &["w"]);
+        weights.sparse_initializer.push(tensor.clone());
+        let found = imported(&model(13, weights)).graph;
+        assert_eq!(found.constant(found.outputs()[0].value), Some(&wanted));
+        let attribute = AttributeProto {
+            name: "sparse_value".into(),
+            r#type: 11,
+            sparse_tensor: Some(Box::new(tensor)),
+            ..AttributeProto::default()
+        };
+        let constant = graph(vec![], vec![node("Constant", &[], &["w"], vec![attribute])], &["w"]);
+        let found = imported(&model(13, constant)).graph;
+        assert_eq!(found.constant(found.outputs()[0].value), Some(&wanted));
+    }
+}
+
+#[test]
+fn sparse_tensors_that_cannot_be_are_refused() {
+    let refused = |tensors: &[SparseTensorProto]| {
+        let mut graph = graph(vec![], vec![], &["w"]);
+        graph.sparse_initializer.extend(tensors.iter().cloned());
+        match try_import(&model(13, graph)) {
+            Err(ImportError::Tensor { problem, .. }) => *problem,
+            other => panic!("{other:?}"),
+        }
+    };
+    let outside = "it is sparse, and an index is outside of it";
+    assert_eq!(refused(&[sparse(&[1.0], &i64s(&[6]), &[2, 3])]).to_string(), outside);
+    assert_eq!(refused(&[sparse(&[1.0], &i64s(&[-1]), &[2, 3])]).to_string(), outside);
+    let beyond = Tensor::new([1, 2], &[0i64, 3]).unwrap();
+    assert_eq!(refused(&[sparse(&[1.0], &beyond, &[2, 3])]).to_string(), outside);
+    assert!(matches!(refused(&[sparse(&[1.0], &i64s(&[0, 1]), &[2, 3])]), TensorProblem::Sparse(_)));
+    assert!(matches!(refused(&[sparse(&[1.0], &i64s(&[0]), &[-2])]), TensorProblem::Dimension(-2)));
+    // A few bytes of file that ask for more than a file may hold.
+    let large = i64::try_from(Limits::default().tensor_bytes / 4).unwrap() + 1;
+    assert!(matches!(refused(&[sparse(&[1.0], &i64s(&[0]), &[large])]), TensorProblem::TooLarge { .. }));
+    assert!(matches!(refused(&[SparseTensorProto::default()]), TensorProblem::Sparse(_)));
 }

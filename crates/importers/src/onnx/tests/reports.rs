@@ -118,13 +118,6 @@ fn declared_shapes_are_held_to_what_shape_arithmetic_gives() {
 }
 
 #[test]
-fn sparse_weights_are_refused() {
-    let mut graph = graph(vec![x()], vec![], &["x"]);
-    graph.sparse_initializer.push(vec![].into());
-    assert!(matches!(try_import(&model(13, graph)), Err(ImportError::Format(_))));
-}
-
-#[test]
 fn every_operator_of_the_graph_is_read_or_internal() {
     // Made by passes only, or given by whoever loads the model.
     let internal = ["Custom", "ConvertLayout", "ChannelShuffle"];
