@@ -11,6 +11,7 @@ mod picture;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::output::Terminal;
@@ -49,24 +50,15 @@ enum Command {
 
 fn main() -> ExitCode {
     let mut terminal = Terminal::new();
-    let done = match Arguments::parse().command {
-        Command::Demo(arguments) => commands::demo::run(&arguments, &mut terminal),
-        Command::Run(arguments) => commands::run::run(&arguments, &mut terminal),
-        Command::Bench(arguments) => commands::bench::run(&arguments, &mut terminal),
-        Command::Inspect(arguments) => commands::inspect::run(&arguments, &mut terminal),
-        Command::Detect(arguments) => commands::detect::run(&arguments, &mut terminal),
-        Command::Ocr(arguments) => commands::ocr::run(&arguments, &mut terminal),
-        Command::Models(arguments) => {
-            let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
-            let is_terminal = err.is_terminal();
-            models::run(&arguments, &mut out, &mut err, is_terminal).map_err(Into::into)
+    let done = match Arguments::try_parse() {
+        Ok(arguments) => run(arguments.command, &mut terminal),
+        Err(told) if told.use_stderr() => {
+            // A closed error stream does not make it right.
+            let _ = told.print();
+            return ExitCode::from(2);
         }
-        Command::Completions { shell } => {
-            // Written at once, so that a closed pipe is an error like any other and no panic.
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "armet", &mut script);
-            std::io::stdout().write_all(&script).map(|()| 0).map_err(Into::into)
-        }
+        // Help and versions come this way too; they are data.
+        Err(told) => told.print().map(|()| 0).context(output::UNWRITTEN),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -75,6 +67,28 @@ fn main() -> ExitCode {
         Err(error) => {
             terminal.error(&error);
             ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command, terminal: &mut Terminal) -> anyhow::Result<u8> {
+    match command {
+        Command::Demo(arguments) => commands::demo::run(&arguments, terminal),
+        Command::Run(arguments) => commands::run::run(&arguments, terminal),
+        Command::Bench(arguments) => commands::bench::run(&arguments, terminal),
+        Command::Inspect(arguments) => commands::inspect::run(&arguments, terminal),
+        Command::Detect(arguments) => commands::detect::run(&arguments, terminal),
+        Command::Ocr(arguments) => commands::ocr::run(&arguments, terminal),
+        Command::Models(arguments) => {
+            let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
+            let is_terminal = err.is_terminal();
+            models::run(&arguments, &mut out, &mut err, is_terminal).context(output::UNWRITTEN)
+        }
+        Command::Completions { shell } => {
+            // Written at once, so that a closed pipe is an error like any other and no panic.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "armet", &mut script);
+            std::io::stdout().write_all(&script).map(|()| 0).context(output::UNWRITTEN)
         }
     }
 }

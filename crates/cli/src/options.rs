@@ -55,7 +55,8 @@ pub(crate) struct ModelOptions {
 
 fn parse_shape(text: &str) -> Result<(String, Vec<usize>), String> {
     // Names may hold an equals sign; dimensions may not.
-    let (name, dims) = text.rsplit_once('=').ok_or("expected NAME=DIMS, for instance input=1,3,640,640")?;
+    let parts = text.rsplit_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, dims) = parts.ok_or("expected NAME=DIMS, for instance input=1,3,640,640")?;
     let dims = dims
         .split([',', 'x'])
         .filter(|d| !dims.trim().is_empty() || !d.trim().is_empty())
@@ -80,8 +81,9 @@ fn once<'a>(option: &str, names: impl Iterator<Item = &'a str> + Clone) -> anyho
 }
 
 fn parse_dim(text: &str) -> Result<(String, usize), String> {
-    let (name, number) = text.rsplit_once('=').ok_or("expected NAME=N, for instance batch=2")?;
-    let number = number.trim().parse().map_err(|_| format!("\"{number}\" is not a number"))?;
+    let parts = text.rsplit_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, number) = parts.ok_or("expected NAME=N, for instance batch=2")?;
+    let number = number.trim().parse().map_err(|_| format!("\"{number}\" is not a size"))?;
     Ok((name.to_owned(), number))
 }
 

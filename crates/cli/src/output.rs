@@ -3,7 +3,11 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use anyhow::Context;
 use armet::{ImportError, LoadError};
+
+/// What failed when data cannot be written.
+pub(crate) const UNWRITTEN: &str = "cannot write to the standard output";
 
 /// Both streams of the command.
 #[derive(Debug)]
@@ -39,13 +43,13 @@ impl Terminal {
     }
 
     /// A line of data, or several.
-    pub(crate) fn line(&mut self, text: impl Display) -> io::Result<()> {
-        writeln!(self.out, "{}", escape(&text.to_string(), true))
+    pub(crate) fn line(&mut self, text: impl Display) -> anyhow::Result<()> {
+        writeln!(self.out, "{}", escape(&text.to_string(), true)).context(UNWRITTEN)
     }
 
     /// One JSON value on a line of its own.
-    pub(crate) fn json(&mut self, value: &serde_json::Value) -> io::Result<()> {
-        writeln!(self.out, "{value}")
+    pub(crate) fn json(&mut self, value: &serde_json::Value) -> anyhow::Result<()> {
+        writeln!(self.out, "{value}").context(UNWRITTEN)
     }
 
     /// A remark. A closed error stream is no reason to stop.

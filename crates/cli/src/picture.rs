@@ -7,6 +7,7 @@ use armet::{ElementType, Tensor, ValueSpec};
 use armet_vision::presets::{Placement, Preparation, PreparationError};
 use armet_vision::{Limits, Picture, Planes};
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use crate::output::{Hint, Terminal};
 
@@ -17,13 +18,13 @@ pub(crate) struct PictureOptions {
     #[arg(long)]
     preset: Option<String>,
     /// Subtracted from each channel after dividing by the divisor: 0.485,0.456,0.406.
-    #[arg(long, value_delimiter = ',', value_name = "R,G,B", value_parser = parse_number)]
+    #[arg(long, value_delimiter = ',', value_name = "R,G,B", value_parser = parse_number, allow_hyphen_values = true)]
     mean: Vec<f64>,
     /// Divides each channel last.
-    #[arg(long, value_delimiter = ',', value_name = "R,G,B", value_parser = parse_number)]
+    #[arg(long, value_delimiter = ',', value_name = "R,G,B", value_parser = parse_number, allow_hyphen_values = true)]
     std: Vec<f64>,
     /// Divides each byte first [default: the preset's, mostly 255].
-    #[arg(long, value_parser = parse_number)]
+    #[arg(long, value_parser = parse_number, allow_negative_numbers = true)]
     divisor: Option<f64>,
     /// Width and height for inputs that leave them open: 640x480.
     #[arg(long, value_name = "WxH", value_parser = parse_size)]
@@ -62,13 +63,13 @@ pub(crate) fn parse_share(text: &str) -> Result<f32, String> {
     share.ok_or_else(|| "expected a number from 0 to 1".into())
 }
 
-/// The file that a picture is written to.
-pub(crate) fn parse_output(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
-    if Picture::can_save(&path) {
-        return Ok(path);
-    }
-    Err("pictures are written as PNG or JPEG; let the name end in .png or .jpg".into())
+/// Reads the name of a file that a picture is written to.
+pub(crate) fn output_name() -> impl TypedValueParser<Value = PathBuf> {
+    let check = |path: PathBuf| {
+        let advice = "pictures are written as PNG or JPEG; let the name end in .png or .jpg";
+        if Picture::can_save(&path) { Ok(path) } else { Err(advice) }
+    };
+    PathBufValueParser::new().try_map(check)
 }
 
 fn parse_size(text: &str) -> Result<(usize, usize), String> {

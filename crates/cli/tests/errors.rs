@@ -114,6 +114,8 @@ fn inputs_that_do_not_fit() {
         "",
     );
     refused("run rnet.onnx --input none.png", "error: cannot read picture none.png", "No such file");
+    let sound = "error: cannot read text.onnx as an array (.npy) or a picture";
+    refused("run rnet.onnx --input text.onnx", sound, "not a PNG or JPEG");
     refused("run rnet.onnx --input words.png", "error: cannot read picture words.png", "not a PNG or JPEG");
     refused("run rnet.onnx --input none.npy", "error: cannot read none.npy", "No such file");
 }
@@ -177,8 +179,12 @@ fn options_that_cannot_be_read() {
         ("run rnet.onnx --threads many", "'--threads <THREADS>'"),
         ("run rnet.onnx --shape 1,2", "'--shape <NAME=DIMS>'"),
         ("run rnet.onnx --dim N", "'--dim <NAME=N>'"),
+        ("run rnet.onnx --dim =3", "'--dim <NAME=N>': expected NAME=N"),
+        ("run rnet.onnx --dim N=99999999999999999999", "\"99999999999999999999\" is not a size"),
+        ("run rnet.onnx --shape =1,2", "'--shape <NAME=DIMS>': expected NAME=DIMS"),
         ("run rnet.onnx --input input_2=", "'--input <NAME=FILE>'"),
         ("bench rnet.onnx --seconds soon", "'--seconds <SECONDS>'"),
+        ("bench rnet.onnx --seconds -1", "'--seconds <SECONDS>': expected a number of seconds"),
         ("inspect rnet.onnx --format pdf", "'--format <FORMAT>'"),
         ("inspect rnet.onnx --format dot --json", "'--format <FORMAT>' cannot be used with '--json'"),
         ("run rnet.onnx --input astronaut.jpg --size 0x0", "'--size <WxH>': expected WIDTHxHEIGHT"),
@@ -210,6 +216,11 @@ fn pictures_that_are_not_there() {
     refused("run onet.onnx --input .", "error: cannot read .", "is a directory");
     let archive = "error: arrays.npz is an archive (.npz?), and an input is one array";
     refused("run onet.onnx --input arrays.npz", archive, "hint: save one of its arrays with numpy.save");
+    refused("detect astronaut.jpg onet.onnx", OUTPUTS, "");
     refused("detect none.png rnet.onnx", "error: cannot read picture none.png", "No such file");
     refused("detect astronaut.jpg none.onnx", "error: cannot load none.onnx", "hint: check the path");
 }
+
+/// What `detect` says of a network that finds no boxes.
+const OUTPUTS: &str = "error: outputs of shapes [?, 4], [?, 10], [?, 2] belong to no detection head known here (YOLOv5 \
+    [1, N, 5 + C], YOLOv8 [1, 4 + C, N], end-to-end [1, N, 6], PicoDet pairs); `run` shows the raw outputs";

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where what it stands on is missing")]
 
-#[expect(dead_code, reason = "other tests need the rest")]
 mod common;
 #[expect(dead_code, reason = "some of its parts are for other tests")]
 #[path = "../../engine/tests/onnx/mod.rs"]
@@ -98,5 +97,43 @@ fn pictures_are_written_as_their_names_say() {
         let call = armet(folder.path(), ["demo", "-o", name]);
         assert_eq!(call.code, 0, "{call:?}");
         assert!(std::fs::read(folder.path().join(name)).unwrap().starts_with(mark), "{name}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn paths_need_not_be_text() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let model = OsStr::from_bytes(b"r\xff.onnx");
+    std::fs::copy(common::asset("rnet.onnx"), folder.path().join(model)).unwrap();
+    for line in ["run -i random --json", "bench -s 0 --json", "inspect --json"] {
+        let arguments = words(line).into_iter().map(OsStr::new).chain([model]);
+        json(folder.path(), arguments);
+    }
+    let picture = OsStr::from_bytes(b"p\xff.png");
+    let found = json(folder.path(), [OsStr::new("demo"), OsStr::new("--json"), OsStr::new("-o"), picture]);
+    assert_eq!(found["output"], "p\u{fffd}.png");
+    assert!(folder.path().join(picture).exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_written_is_said() {
+    use std::process::{Command, Stdio};
+
+    let folder = common::folder();
+    let lines =
+        ["run rnet.onnx -i random", "inspect rnet.onnx --json", "models list", "completions zsh", "--help"];
+    for line in lines {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_armet"));
+        let command = command.current_dir(folder.path()).args(words(line)).stdout(Stdio::from(full));
+        let output = command.output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}: {err}");
+        assert!(err.contains("error: cannot write to the standard output\n"), "{line}: {err}");
     }
 }

@@ -72,7 +72,7 @@ fn two_sizes_are_refused() {
 #[test]
 fn what_is_assumed_is_said() {
     let folder = folder();
-    let note = "note: the model leaves batch, length open, taken as 1; set sizes with --dim batch=N or --shape INPUT=SIZES\n";
+    let note = "note: the model leaves batch, length open, taken as 1; set sizes with --dim batch=SIZE or --shape INPUT=SIZES\n";
     for line in ["run sum.onnx -i random", "bench sum.onnx -s 0", "inspect sum.onnx"] {
         let call = armet(folder.path(), words(line));
         assert_eq!(call.code, 0, "{call:?}");

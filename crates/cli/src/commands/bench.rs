@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(long, short, value_name = "NAME=FILE", value_parser = inputs::parse)]
     input: Vec<Given>,
     /// How long to measure.
-    #[arg(long, short, default_value_t = 3.0, value_parser = parse_seconds)]
+    #[arg(long, short, default_value_t = 3.0, value_parser = parse_seconds, allow_negative_numbers = true)]
     seconds: f64,
     /// Show where the time goes: the steps that take longest, timed in runs of their own.
     #[arg(long)]
@@ -65,7 +65,7 @@ const SHOWN_STEPS: usize = 15;
 fn parse_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err("expected a number of seconds".into()),
+        _ => Err("expected a number of seconds, at most a day".into()),
     }
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
     let isa = compiled.engine().devices().first().map_or("scalar".to_owned(), |(_, d)| d.name.clone());
     let temperature: Option<f64> = sensors.hottest().map(|t| t.celsius);
     let result: Value = json!({
-        "model": arguments.model.model,
+        "model": arguments.model.model.to_string_lossy(),
         "median_ms": ms(at(0.5)),
         "min_ms": ms(at(0.0)),
         "p99_ms": ms(at(0.99)),

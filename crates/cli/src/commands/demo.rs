@@ -18,7 +18,7 @@ use crate::picture;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Where to write the picture with what was found.
-    #[arg(long, short, default_value = "demo.png", value_name = "FILE.png", value_parser = picture::parse_output)]
+    #[arg(long, short, default_value = "demo.png", value_name = "FILE.png", value_parser = picture::output_name())]
     output: PathBuf,
     /// Threads to run on.
     #[arg(long, short = 't')]
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
     if arguments.json {
         terminal.json(&json!({
             "faces": found,
-            "output": arguments.output,
+            "output": arguments.output.to_string_lossy(),
             "load_ms": ms(load),
             "run_ms": ms(duration),
             "device": isa,

@@ -24,16 +24,16 @@ pub(crate) struct Arguments {
     /// The ONNX file of a YOLOv5, v8 or v11, PicoDet or DocLayout detector.
     model: PathBuf,
     /// Least score of a box [default: that of the model's family].
-    #[arg(long, value_parser = picture::parse_share)]
+    #[arg(long, value_parser = picture::parse_share, allow_negative_numbers = true)]
     score: Option<f32>,
     /// Most overlap of two boxes of one class [default: that of the model's family].
-    #[arg(long, value_parser = picture::parse_share)]
+    #[arg(long, value_parser = picture::parse_share, allow_negative_numbers = true)]
     overlap: Option<f32>,
     /// A file with one class name per line [default: the model's own].
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// Write the picture with the boxes drawn, as a PNG or JPEG.
-    #[arg(long, short, value_name = "FILE.png", value_parser = picture::parse_output)]
+    #[arg(long, short, value_name = "FILE.png", value_parser = picture::output_name())]
     output: Option<PathBuf>,
     /// Threads to run on.
     #[arg(long, short = 't')]
@@ -71,7 +71,9 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         Some(path) => {
             let bytes = armet::read_file(path, LONGEST_LABELS)
                 .with_context(|| format!("cannot read {}", path.display()))?;
-            Some(Labels::from_lines(&String::from_utf8_lossy(&bytes)))
+            let text =
+                str::from_utf8(&bytes).with_context(|| format!("{} is not text in UTF-8", path.display()))?;
+            Some(Labels::from_lines(text))
         }
         None => Labels::from_metadata(|key| network.model().metadata().get(key).map(String::as_str)),
     };
@@ -97,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
             })
             .collect();
         terminal
-            .json(&json!({"image": arguments.image, "head": format!("{head:?}"), "detections": boxes}))?;
+            .json(&json!({"image": arguments.image.to_string_lossy(), "warnings": network.model().warnings(), "head": format!("{head:?}"), "detections": boxes}))?;
     } else {
         let rows: Vec<Vec<String>> = found
             .iter()

@@ -95,7 +95,8 @@ pub(crate) fn gather(
     let declared = model.inputs();
     let mut values: Vec<Option<Value>> = Vec::new();
     let mut sources: Vec<Vec<&Source>> = Vec::new();
-    for (input, declared) in inputs.iter().zip(&declared) {
+    for input in &inputs {
+        let declared = declared.iter().find(|declared| declared.name == input.name).unwrap_or(input);
         let of = |wanted| given.iter().filter(move |(name, _)| *name == wanted).map(|(_, source)| source);
         let mut found: Vec<&Source> = of(Some(&input.name)).collect();
         if found.is_empty() {
@@ -109,9 +110,9 @@ pub(crate) fn gather(
         sources.push(found);
     }
     if let Some(option) = pictures.first_given().filter(|_| !gatherer.has_picture) {
-        anyhow::bail!(
-            "{option} is for pictures, and no input is given as one; sizes of made-up inputs are set with --dim or --shape"
-        );
+        let advice =
+            if option == "--size" { "; sizes of made-up inputs are set with --dim or --shape" } else { "" };
+        anyhow::bail!("{option} is for pictures, and no input is given as one{advice}");
     }
     let mut all = Vec::with_capacity(inputs.len());
     for (input, value) in inputs.iter().zip(values) {
@@ -187,11 +188,8 @@ impl Gatherer<'_> {
         let has_extension =
             |wanted: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(wanted));
         let shown = path.display();
-        let what = if has_extension("png") || has_extension("jpg") || has_extension("jpeg") {
-            format!("cannot read picture {shown}")
-        } else {
-            format!("cannot read {shown}")
-        };
+        let is_picture = ["png", "jpg", "jpeg"].into_iter().any(has_extension);
+        let what = format!("cannot read {}{shown}", if is_picture { "picture " } else { "" });
         let bytes = armet::read_file(path, LARGEST_INPUT).context(what.clone())?;
         let tensor = if has_extension("npy") || bytes.starts_with(NPY_MARK) {
             npy::read(&bytes).context(what)?
@@ -201,10 +199,12 @@ impl Gatherer<'_> {
                 Hint::new(format!("{shown} is an archive (.npz?), and an input is one array"), hint).into()
             );
         } else {
-            let picture = Picture::decode(&bytes, &Limits::default()).context(format!(
-                "cannot read {}{shown}",
-                if has_extension("npy") { "" } else { "picture " }
-            ))?;
+            let what = if is_picture {
+                what
+            } else {
+                format!("cannot read {shown} as an array (.npy) or a picture")
+            };
+            let picture = Picture::decode(&bytes, &Limits::default()).context(what)?;
             self.has_picture = true;
             self.pictures.prepare(&picture, &self.sizes.apply(input), self.terminal)?.0
         };

@@ -88,6 +88,7 @@ impl Network {
         let stages = self.session.stages();
         serde_json::json!({
             "model": self.name,
+            "warnings": self.model.warnings(),
             "runs": self.runs,
             "ms": self.duration.as_secs_f64() * 1e3,
             "placement": report::placement(&stages),

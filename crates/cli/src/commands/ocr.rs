@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "models", value_name = "DIR")]
     models: PathBuf,
     /// Write the picture with the found lines drawn, as a PNG or JPEG.
-    #[arg(long, short, value_name = "FILE.png", value_parser = picture::parse_output)]
+    #[arg(long, short, value_name = "FILE.png", value_parser = picture::output_name())]
     output: Option<PathBuf>,
     /// Threads to run on.
     #[arg(long, short = 't')]
@@ -85,7 +85,8 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
             .map(|line| json!({"text": line.text, "score": line.confidence, "box": line.corners}))
             .collect();
         let steps: Vec<_> = networks.iter().map(|n| n.json()).collect();
-        terminal.json(&json!({"image": arguments.image, "lines": lines, "networks": steps}))?;
+        terminal
+            .json(&json!({"image": arguments.image.to_string_lossy(), "lines": lines, "networks": steps}))?;
     } else {
         for line in &lines {
             terminal.line(clean(&line.text))?;

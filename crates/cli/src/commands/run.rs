@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     dump_layers: Option<PathBuf>,
     /// Start random operators from this number.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     seed: u64,
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
         let outputs = results.iter().map(|(name, value)| as_json(files.as_mut(), name, value));
         let outputs: Vec<Value> = outputs.collect::<anyhow::Result<_>>()?;
         terminal.json(&json!({
-            "model": arguments.model.model,
+            "model": arguments.model.model.to_string_lossy(),
             "warnings": model.warnings(),
             "assumed": gathered.sizes.as_json(),
             "outputs": outputs,
@@ -142,6 +142,7 @@ fn as_json(mut files: Option<&mut Files<'_>>, name: &str, value: &Output) -> any
     Ok(match value {
         Output::Tensor(tensor) => {
             let file = files.map(|files| files.save(name, tensor)).transpose()?;
+            let file = file.as_ref().map(|file| file.to_string_lossy());
             json!({"name": name, "type": tensor.element().name(), "shape": tensor.shape().to_vec(),
                 "summary": summary(tensor), "file": file})
         }

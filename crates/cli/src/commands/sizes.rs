@@ -109,7 +109,7 @@ impl Sizes {
         let names: Vec<String> = self.assumed.keys().map(|name| clean(name)).collect();
         let (open, example) = (names.join(", "), &names[0]);
         terminal.note(format_args!(
-            "note: the model leaves {open} open, taken as {ASSUMED}; set sizes with --dim {example}=N or --shape INPUT=SIZES"
+            "note: the model leaves {open} open, taken as {ASSUMED}; set sizes with --dim {example}=SIZE or --shape INPUT=SIZES"
         ));
     }
 

@@ -106,7 +106,11 @@ impl Head {
             [&[_, first, last]] if first >= last && last > 5 => Ok(Self::Yolov5),
             [_, _, ..] if picodet::fits(shapes) => Ok(Self::Picodet),
             _ => {
-                let shapes = shapes.iter().map(|shape| format!("{shape:?}")).collect::<Vec<_>>().join(", ");
+                // What a network leaves open arrives as 0.
+                let size = |&size: &usize| if size == 0 { "?".to_owned() } else { size.to_string() };
+                let shape =
+                    |shape: &&[usize]| format!("[{}]", shape.iter().map(size).collect::<Vec<_>>().join(", "));
+                let shapes = shapes.iter().map(shape).collect::<Vec<_>>().join(", ");
                 Err(DetectError::UnknownHead { shapes })
             }
         }

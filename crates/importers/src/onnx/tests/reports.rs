@@ -75,7 +75,10 @@ fn names_must_be_given_once_and_before_use() {
     assert!(matches!(error, ImportError::Cycle(_)), "{error}");
     let output = try_import(&model(13, graph(vec![x()], vec![], &["nothing"]))).unwrap_err();
     assert!(matches!(output, ImportError::UnknownValue { .. }));
-    assert!(matches!(try_import(&ModelProto { ir_version: 9, ..Default::default() }), Err(ImportError::NoGraph)));
+    assert!(matches!(
+        try_import(&ModelProto { ir_version: 9, ..Default::default() }),
+        Err(ImportError::NoGraph)
+    ));
 }
 
 #[test]
