@@ -9,7 +9,7 @@ mod onnx;
 
 use armet::{ElementType, Tensor, npy};
 use common::{armet, json, words};
-use onnx::{FLOAT, graph, node, tensor};
+use onnx::{FLOAT, graph, int, node, tensor};
 
 /// A folder with `sum.onnx`, which adds its inputs `a` and `b` of one length, and arrays of three and four numbers.
 fn folder() -> tempfile::TempDir {
@@ -72,7 +72,7 @@ fn two_sizes_are_refused() {
 #[test]
 fn what_is_assumed_is_said() {
     let folder = folder();
-    let note = "note: the model leaves batch, length open, taken as 1; set sizes with --dim batch=SIZE or --shape INPUT=SIZES\n";
+    let note = "note: the model leaves batch, length open, taken as 1; set them with --dim batch=SIZE or --shape INPUT=SIZES\n";
     for line in ["run sum.onnx -i random", "bench sum.onnx -s 0", "inspect sum.onnx"] {
         let call = armet(folder.path(), words(line));
         assert_eq!(call.code, 0, "{call:?}");
@@ -99,4 +99,33 @@ fn pictures_of_open_size_need_one() {
     assert_eq!(call.err, said);
     let call = armet(folder.path(), words("run onet.onnx -i astronaut.jpg --preset mtcnn --size 48x48"));
     assert_eq!(call.code, 0, "{call:?}");
+}
+
+#[test]
+fn what_cannot_be_planned_is_still_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    // A row twice as long as the one it is multiplied by: only a length of none would do.
+    let concat = node("Concat", &["a", "b"], &["both"], &[int("axis", 0)]);
+    let row = || tensor(FLOAT, &["length"]);
+    let file = onnx::file(&graph(
+        &[concat, node("MatMul", &["both", "c"], &["sum"], &[])],
+        &[("a", row()), ("b", row()), ("c", tensor(FLOAT, &["length"]))],
+        &[("sum", tensor(FLOAT, &[]))],
+    ));
+    std::fs::write(folder.path().join("product.onnx"), file).unwrap();
+    let why = "needs sizes: set them with --dim length=SIZE or --shape INPUT=SIZES; with 1 for length it fails at node ";
+    let call = armet(folder.path(), words("inspect product.onnx"));
+    assert_eq!((call.code, call.err.as_str()), (0, ""), "{call:?}");
+    for line in
+        ["input   a: float32[length]", "model   2 nodes: Concat 1, MatMul 1", &format!("plan    {why}")]
+    {
+        assert!(call.out.contains(line), "{call:?}");
+    }
+    let found = json(folder.path(), words("inspect product.onnx --json"));
+    assert_eq!(found["operators"], serde_json::json!({"Concat": 1, "MatMul": 1}));
+    assert!(found["plan_needs_sizes"].as_str().unwrap().starts_with("set them with --dim length"), "{found}");
+    let call = armet(folder.path(), words("inspect product.onnx --format dot"));
+    assert!(call.code == 0 && call.out.starts_with("digraph") && call.err.contains(why), "{call:?}");
+    let call = armet(folder.path(), words("inspect product.onnx --dim length=1"));
+    assert_eq!((call.code, call.out.as_str()), (2, ""), "{call:?}");
 }

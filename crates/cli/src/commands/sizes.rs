@@ -8,11 +8,19 @@ use serde_json::{Value, json};
 use crate::output::{Terminal, clean};
 
 /// The size of what nobody states.
-const ASSUMED: usize = 1;
+pub(crate) const ASSUMED: usize = 1;
 
 struct Known {
     size: usize,
     said_by: String,
+}
+
+/// Dimensions without a size, for people.
+pub(crate) struct Open {
+    /// Their names.
+    pub(crate) names: String,
+    /// How to say their sizes.
+    pub(crate) advice: String,
 }
 
 /// Sizes of dimensions by name: one name is one size, wherever it stands.
@@ -103,14 +111,16 @@ impl Sizes {
 
     /// Says in one line what was assumed.
     pub(crate) fn tell(&self, terminal: &mut Terminal) {
-        if self.assumed.is_empty() {
-            return;
+        if let Some(Open { names, advice }) = self.open() {
+            terminal.note(format_args!("note: the model leaves {names} open, taken as {ASSUMED}; {advice}"));
         }
+    }
+
+    /// What was assumed, if anything was.
+    pub(crate) fn open(&self) -> Option<Open> {
         let names: Vec<String> = self.assumed.keys().map(|name| clean(name)).collect();
-        let (open, example) = (names.join(", "), &names[0]);
-        terminal.note(format_args!(
-            "note: the model leaves {open} open, taken as {ASSUMED}; set sizes with --dim {example}=SIZE or --shape INPUT=SIZES"
-        ));
+        let advice = format!("set them with --dim {}=SIZE or --shape INPUT=SIZES", names.first()?);
+        Some(Open { names: names.join(", "), advice })
     }
 
     /// Whether a size was assumed that is mostly larger: any but the first of an input, the batch.
