@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use armet::{
-    CompileError, CompileSettings, Compiled, Engine, Graph, Isa, Isas, LoadError, LoadOptions, Model,
+    CompileError, CompileSettings, Compiled, Engine, Graph, Isa, Isas, LoadError, LoadOptions, Model, Shape,
+    ValueSpec,
 };
 use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 
 use crate::commands::sizes::Sizes;
 use crate::output::{Hint, Terminal, clean};
@@ -22,10 +23,10 @@ pub(crate) struct ModelOptions {
     #[arg(long, short = 't')]
     pub(crate) threads: Option<usize>,
     /// Backend to run on: cpu, reference [default: cpu, and reference for what it does not take].
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) backend: Option<String>,
     /// Let kernels use only these instruction sets (scalar, avx2, avx512, avx512vnni, neon, ...).
-    #[arg(long, value_delimiter = ',', value_name = "ISA")]
+    #[arg(long, value_delimiter = ',', value_name = "ISA", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) isa: Vec<String>,
     /// Shape of an input: input=1,3,640,640.
     #[arg(long, value_name = "NAME=DIMS", value_parser = parse_shape)]
@@ -68,6 +69,12 @@ fn parse_shape(text: &str) -> Result<(String, Vec<usize>), String> {
 /// The passes there are, for help, completions and checks.
 fn pass_names() -> PossibleValuesParser {
     PossibleValuesParser::new(armet::PASSES.iter().map(|pass| pass.name))
+}
+
+/// Whether a shape sets other sizes than the model declares; a rank that differs is refused elsewhere.
+fn changes(input: &ValueSpec, shape: &[usize]) -> bool {
+    let dims = input.dims().filter(|dims| dims.len() == shape.len()).unwrap_or_default();
+    dims.iter().zip(shape).any(|(dim, size)| dim.fixed().is_some_and(|declared| declared != *size))
 }
 
 /// Refuses a name that an option was given for twice.
@@ -120,6 +127,19 @@ impl ModelOptions {
         let model = Model::load_with(&self.model, &options).map_err(|error| self.explain(error))?;
         for warning in model.warnings() {
             terminal.note(format_args!("note: {}", clean(warning)));
+        }
+        for (name, shape) in &self.shape {
+            let inputs = model.inputs();
+            if let Some(input) = inputs.iter().find(|input| input.name == *name)
+                && changes(input, shape)
+            {
+                let given = Shape::new(shape);
+                terminal.note(format_args!(
+                    "note: input {} is declared {} and taken as {given}, as --shape says",
+                    clean(name),
+                    clean(&input.ty.to_string())
+                ));
+            }
         }
         Ok(model)
     }

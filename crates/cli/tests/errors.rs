@@ -12,6 +12,7 @@ fn refused(line: &str, first: &str, more: &str) {
     let folder = common::folder();
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
     write("text.onnx", b"hello, this is text\n");
+    write("noise.onnx", b"\x08\x08\x07\x00");
     write("empty.onnx", b"");
     write("cut.onnx", &std::fs::read(common::asset("rnet.onnx")).unwrap()[..5000]);
     write("words.png", b"no picture at all");
@@ -41,9 +42,14 @@ fn models_that_cannot_be_loaded() {
             format!("{command} {model}{}", if command == "run" { " --input random" } else { "" })
         };
         refused(&line("none.onnx"), "error: cannot load none.onnx", "hint: check the path");
-        refused(&line("text.onnx"), "error: cannot load text.onnx", "not a readable ONNX file");
+        refused(&line("text.onnx"), "error: cannot load text.onnx", "not an ONNX model: it is text; export ");
+        refused(&line("noise.onnx"), "error: cannot load noise.onnx", "it is damaged, or no ONNX file");
         refused(&line("empty.onnx"), "error: cannot load empty.onnx", "the file is empty; bring it again");
-        refused(&line("cut.onnx"), "error: cannot load cut.onnx", "it ends inside the field at byte 38");
+        refused(
+            &line("cut.onnx"),
+            "error: cannot load cut.onnx",
+            "the field at byte 38; bring the file again",
+        );
         refused(&line("."), "error: cannot load .", "hint: give the .onnx file itself, not the folder");
         refused(
             &line("astronaut.jpg"),
@@ -182,6 +188,8 @@ fn options_that_cannot_be_read() {
         ("run rnet.onnx --dim =3", "'--dim <NAME=N>': expected NAME=N"),
         ("run rnet.onnx --dim N=99999999999999999999", "\"99999999999999999999\" is not a size"),
         ("run rnet.onnx --shape =1,2", "'--shape <NAME=DIMS>': expected NAME=DIMS"),
+        ("run rnet.onnx --isa scalar,", "a value is required for '--isa <ISA>'"),
+        ("run rnet.onnx --backend=", "a value is required for '--backend <BACKEND>'"),
         ("run rnet.onnx --input input_2=", "'--input <NAME=FILE>'"),
         ("bench rnet.onnx --seconds soon", "'--seconds <SECONDS>'"),
         ("bench rnet.onnx --seconds -1", "'--seconds <SECONDS>': expected a number of seconds"),

@@ -86,6 +86,17 @@ fn what_is_assumed_is_said() {
 }
 
 #[test]
+fn declared_sizes_that_are_changed_are_said() {
+    let folder = common::folder();
+    let call = armet(folder.path(), words("inspect rnet.onnx --shape input_2=1,48,48,3"));
+    let note =
+        "note: input input_2 is declared float32[N,24,24,3] and taken as [1,48,48,3], as --shape says\n";
+    assert!(call.err.starts_with(note), "{call:?}");
+    let call = armet(folder.path(), words("inspect rnet.onnx --shape input_2=2,24,24,3"));
+    assert_eq!((call.code, call.err.as_str()), (0, ""));
+}
+
+#[test]
 fn pictures_of_open_size_need_one() {
     let folder = common::folder();
     let call = armet(folder.path(), words("run pnet.onnx -i astronaut.jpg --preset mtcnn"));

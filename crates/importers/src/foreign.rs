@@ -48,7 +48,25 @@ pub(crate) fn recognise(bytes: &[u8]) -> Option<ForeignFile> {
     }
     let has = |at: usize, mark: &[u8]| bytes.get(at..).is_some_and(|rest| rest.starts_with(mark));
     let found = MARKS.iter().find(|(at, mark, ..)| has(*at, mark));
-    found.map(|&(_, _, what, advice)| ForeignFile { what, advice })
+    let text = || is_text(bytes).then_some(ForeignFile { what: "it is text", advice: EXPORT });
+    found.map(|&(_, _, what, advice)| ForeignFile { what, advice }).or_else(text)
+}
+
+/// Bytes that are looked at to tell text.
+const BEGINNING: usize = 256;
+
+/// Whether a file begins as text does: ONNX begins with a byte that no text has.
+fn is_text(bytes: &[u8]) -> bool {
+    let beginning = &bytes[..bytes.len().min(BEGINNING)];
+    let text = match str::from_utf8(beginning) {
+        Ok(text) => text,
+        // The last character may be cut.
+        Err(error) if error.error_len().is_none() => {
+            str::from_utf8(&beginning[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return false,
+    };
+    !text.is_empty() && text.chars().all(|c| !c.is_control() || c.is_ascii_whitespace())
 }
 
 #[cfg(test)]
@@ -60,8 +78,12 @@ mod tests {
         for (at, mark, what, _) in MARKS {
             let bytes = [&vec![b'x'; *at][..], mark, b"and more"].concat();
             assert_eq!(recognise(&bytes).map(|found| found.what), Some(*what));
-            assert_eq!(recognise(&bytes[..at + 1]), None, "{what}");
+            assert_ne!(recognise(&bytes[..at + 1]).map(|found| found.what), Some(*what));
         }
         assert_eq!(recognise(b"\x08\x08\x12\x07pytorch"), None);
+        assert_eq!(recognise(b"\n\0\x01"), None);
+        for text in ["ir_version: 8\n", "{\n\t\"graph\": 1}", &"\u{6a21}".repeat(200)] {
+            assert_eq!(recognise(text.as_bytes()).map(|found| found.what), Some("it is text"), "{text}");
+        }
     }
 }

@@ -274,8 +274,7 @@ fn decode(bytes: &[u8], limits: &Limits) -> Result<Picture, PictureError> {
     };
     // Twice the decoded size of the largest allowed picture with four 16-bit channels: room for the decoder's own rows.
     let mut decoder_limits = image::Limits::default();
-    decoder_limits.max_image_width = Some(limits.side);
-    decoder_limits.max_image_height = Some(limits.side);
+    // Sides are checked below, where both are known and can be said.
     decoder_limits.max_alloc = Some(limits.pixels.saturating_mul(16).max(1 << 20));
     reader.limits(decoder_limits);
     let mut decoder = reader.into_decoder().map_err(|error| match error {
@@ -338,6 +337,9 @@ mod tests {
         // A header that claims 2^31 - 1 pixels a side over a few bytes of data.
         let mut claims = bytes[..60].to_vec();
         claims[16..24].copy_from_slice(&[0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff]);
+        let wide = Picture::filled(5000, 1, [0; 3]).unwrap().encode_png().unwrap();
+        let narrow = Limits { pixels: 1 << 20, side: 4096 };
+        assert!(matches!(Picture::decode(&wide, &narrow), Err(PictureError::TooLarge { width: 5000, .. })));
         assert!(Picture::decode(&claims, &Limits::default()).is_err());
     }
 

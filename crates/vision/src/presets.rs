@@ -87,7 +87,8 @@ pub enum PreparationError {
     SizeNeeded,
     /// The size asked for is nought or absurd.
     #[error(
-        "an input of {width} x {height} pixels cannot be made from a picture of {picture_width} x {picture_height}"
+        "an input of {width} x {height} pixels cannot be made from a picture of {picture_width} x {picture_height}: it must \
+         have between 1 and {MOST_PIXELS} pixels"
     )]
     BadSize {
         /// Width asked for.

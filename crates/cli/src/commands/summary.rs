@@ -47,8 +47,38 @@ fn integer(value: i128) -> Value {
     i64::try_from(value).map_or_else(|_| json!(value as u64), |value| json!(value))
 }
 
-fn mean(values: &[i128]) -> f64 {
-    values.iter().map(|&v| v as f64).sum::<f64>() / values.len() as f64
+/// What integers are on average: as exact as they, where it is one itself.
+enum Mean {
+    Integer(i128),
+    Float(f64),
+}
+
+impl Mean {
+    /// Of some; `None` of none.
+    fn of(values: &[i128]) -> Option<Self> {
+        // 64 bits of each, and fewer than 2 to the power of 63 of them.
+        let (sum, count) = (values.iter().sum::<i128>(), values.len() as i128);
+        match sum.checked_rem(count)? {
+            0 => Some(Self::Integer(sum / count)),
+            _ => Some(Self::Float(sum as f64 / count as f64)),
+        }
+    }
+
+    fn json(self) -> Value {
+        match self {
+            Self::Integer(value) => integer(value),
+            Self::Float(value) => json!(value),
+        }
+    }
+}
+
+impl std::fmt::Display for Mean {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Integer(value) => value.fmt(f),
+            Self::Float(value) => write!(f, "{value:.5}"),
+        }
+    }
 }
 
 /// As an object.
@@ -59,7 +89,7 @@ pub(crate) fn summary(tensor: &Tensor) -> Value {
         Contents::Integers(values) => json!({
             "min": values.iter().copied().min().map(integer),
             "max": values.iter().copied().max().map(integer),
-            "mean": (!values.is_empty()).then(|| mean(&values)),
+            "mean": Mean::of(&values).map(Mean::json),
             "not_finite": 0,
             "first": values.iter().take(8).copied().map(integer).collect::<Vec<_>>(),
         }),
@@ -96,8 +126,10 @@ pub(crate) fn describe(name: &str, tensor: &Tensor) -> String {
         }
         Contents::Other => return text,
         Contents::Integers(values) => {
-            if let (Some(low), Some(high)) = (values.iter().min(), values.iter().max()) {
-                text.push_str(&format!("  min {low}  max {high}  mean {:.5}", mean(&values)));
+            if let (Some(low), Some(high), Some(mean)) =
+                (values.iter().min(), values.iter().max(), Mean::of(&values))
+            {
+                text.push_str(&format!("  min {low}  max {high}  mean {mean}"));
             }
             return text + &first(&values, ToString::to_string);
         }
@@ -137,7 +169,10 @@ mod tests {
         let tensor = Tensor::vector(&[9_007_199_254_740_993i64, -3]);
         assert!(describe("y", &tensor).starts_with("y: int64[2]  min -3  max 9007199254740993  mean "));
         assert_eq!(summary(&tensor)["first"], json!([9_007_199_254_740_993i64, -3]));
+        let tensor = Tensor::vector(&[1i64, 2]);
+        assert!(describe("y", &tensor).contains("  mean 1.50000\n"));
         let tensor = Tensor::vector(&[u64::MAX]);
+        assert!(describe("y", &tensor).contains("  mean 18446744073709551615\n"));
         assert!(describe("y", &tensor).contains("max 18446744073709551615"));
         assert_eq!(summary(&tensor)["max"], json!(u64::MAX));
     }

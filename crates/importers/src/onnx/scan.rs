@@ -17,13 +17,13 @@ const DEEPEST: usize = 92;
 #[non_exhaustive]
 pub enum WireError {
     /// The bytes end inside a field.
-    #[error("it ends inside the field at byte {at}")]
+    #[error("it ends inside the field at byte {at}; bring the file again")]
     Truncated {
         /// Where the field begins.
         at: usize,
     },
     /// A field's key cannot be.
-    #[error("there is no field like the one at byte {at}")]
+    #[error("there is no field like the one at byte {at}; it is damaged, or no ONNX file")]
     Key {
         /// Where the field begins.
         at: usize,
