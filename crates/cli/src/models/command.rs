@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
 };
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, builder::NonEmptyStringValueParser};
 use serde_json::json;
 
 use super::{Clients, Progress, Report, fetch, list, select};
@@ -31,7 +31,7 @@ enum Action {
     /// Bring models into a folder. What is there already, whole, is left alone.
     Fetch {
         /// Ids of `armet models list`, or groups: onnx, tflite, gguf, media, all.
-        #[arg(default_values = ["onnx", "media"])]
+        #[arg(default_values = ["onnx", "media"], value_parser = NonEmptyStringValueParser::new())]
         names: Vec<String>,
         /// Where to put them.
         #[arg(long, default_value = "models", value_name = "FOLDER")]
