@@ -67,9 +67,9 @@ pub(crate) fn lower(cpu: Cpu, node: NodeView<'_>) -> Result<Lowered, Unsupported
         Op::DeformConv(op) => ops::deform_conv::lower(cpu, op, node),
         Op::ConvInteger(op) => ops::conv_integer::lower(cpu, op, node),
         Op::RotaryEmbedding(op) => ops::rotary_embedding::lower(cpu, op, node),
+        Op::MatMulNBits(op) => ops::matmul_n_bits::lower(cpu, op, node),
         Op::Attention(op) => ops::attention::lower(cpu, op, node),
         Op::GroupQueryAttention(_)
-        | Op::MatMulNBits(_)
         | Op::Inverse(_)
         | Op::FlexAttention(_)
         | Op::LinearAttention(_)

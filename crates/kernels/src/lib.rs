@@ -20,6 +20,7 @@ pub mod gemm_int8;
 pub mod isa;
 mod lanes;
 pub mod layout;
+pub mod nbits;
 pub mod normalize;
 pub mod pool;
 pub mod quantize;

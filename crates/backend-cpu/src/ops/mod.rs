@@ -26,6 +26,7 @@ pub(crate) mod instance_normalization;
 pub(crate) mod layer_normalization;
 pub(crate) mod matmul;
 pub(crate) mod matmul_integer;
+pub(crate) mod matmul_n_bits;
 pub(crate) mod one_hot;
 pub(crate) mod pad;
 pub(crate) mod pool;

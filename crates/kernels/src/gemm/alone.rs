@@ -33,6 +33,11 @@ impl Alone {
         self.panels.kernel.rows()
     }
 
+    /// Columns of a whole panel.
+    pub(crate) fn panel_columns(&self) -> usize {
+        self.panels.kernel.columns()
+    }
+
     /// How many columns are computed where so many are wanted.
     pub(crate) fn columns_up_to(&self, wanted: usize) -> usize {
         let width = self.panels.kernel.columns();
