@@ -49,7 +49,16 @@ impl Terminal {
 
     /// One JSON value on a line of its own.
     pub(crate) fn json(&mut self, value: &serde_json::Value) -> anyhow::Result<()> {
-        writeln!(self.out, "{value}").context(UNWRITTEN)
+        let mut text = String::new();
+        for c in value.to_string().chars() {
+            // Only inside of strings, and escaped there they are the same.
+            if acts(c) {
+                text.push_str(&format!("\\u{:04x}", u32::from(c)));
+            } else {
+                text.push(c);
+            }
+        }
+        writeln!(self.out, "{text}").context(UNWRITTEN)
     }
 
     /// A remark. A closed error stream is no reason to stop.

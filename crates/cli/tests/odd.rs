@@ -27,6 +27,8 @@ fn names_do_not_act_on_terminals() {
     write(folder.path(), "unknown.onnx", file("Embroider"));
     for line in [
         "run odd.onnx -i random -o out --dump-layers layers",
+        "run odd.onnx -i random --json",
+        "inspect odd.onnx --json",
         "inspect odd.onnx --steps",
         "inspect odd.onnx --format dot",
         "inspect odd.onnx --dump-after fold_constants",
@@ -40,6 +42,8 @@ fn names_do_not_act_on_terminals() {
             assert!(!text.lines().any(|line| line.starts_with('b')), "{line}: {text}");
         }
     }
+    let found = json(folder.path(), words("run odd.onnx -i random --json"));
+    assert_eq!(found["outputs"][0]["name"], name);
     let call = armet(folder.path(), words("run odd.onnx -i random -o out"));
     assert!(call.out.starts_with(r"a\u{1b}[31m\nb\u{202e}c: float32[1]"), "{call:?}");
     assert!(folder.path().join("out/a_[31m_b_c.npy").exists());

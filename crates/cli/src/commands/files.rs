@@ -40,6 +40,10 @@ impl<'a> Files<'a> {
     fn name(&mut self, name: &str) -> String {
         let odd = |c: char| matches!(c, '/' | ':' | '\\') || output::acts(c);
         let mut clean: String = name.chars().map(|c| if odd(c) { '_' } else { c }).collect();
+        // Not one that is hidden.
+        if clean.starts_with('.') {
+            clean.replace_range(..1, "_");
+        }
         if clean.len() > LONGEST {
             let mut hasher = DefaultHasher::new();
             name.hash(&mut hasher);
@@ -66,6 +70,8 @@ mod tests {
         assert_eq!(files.name("a/b:c"), "a_b_c.npy");
         assert_eq!(files.name("a_b_c"), "a_b_c~2.npy");
         assert_eq!(files.name("a\u{1b}[31m\n\u{202e}"), "a_[31m__.npy");
+        assert_eq!(files.name(".."), "_..npy");
+        assert_eq!(files.name(".hidden"), "_hidden.npy");
         let (long, other) = ("ä".repeat(500), "ä".repeat(501));
         let (long, other) = (files.name(&long), files.name(&other));
         assert!(long.len() < 255 && long != other, "{long} {other}");
