@@ -118,8 +118,8 @@ fn run(library: &Path, operator: &str, values: &[f32]) -> Result<Vec<f32>, RunEr
     for registration in load_operators(library).expect("the library is right") {
         operators.add(registration);
     }
-    let model =
-        Model::from_bytes_with(model(operator), &LoadOptions { operators, ..LoadOptions::default() }).expect("the model is right");
+    let model = Model::from_bytes_with(model(operator), &LoadOptions { operators, ..LoadOptions::default() })
+        .expect("the model is right");
     let engine = Engine::builder().threads(1).build().expect("an engine");
     let mut session = engine.compile(&model, &armet::CompileSettings::default())?.session();
     let given = Tensor::vector(values);

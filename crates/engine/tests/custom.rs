@@ -53,7 +53,10 @@ fn bytes(domain: &str, operator: &str, does: i64) -> Vec<u8> {
 }
 
 fn load(domain: &str, operator: &str, does: i64, operators: CustomOperators) -> Result<Model, LoadError> {
-    Model::from_bytes_with(bytes(domain, operator, does), &LoadOptions { operators, ..LoadOptions::default() })
+    Model::from_bytes_with(
+        bytes(domain, operator, does),
+        &LoadOptions { operators, ..LoadOptions::default() },
+    )
 }
 
 fn all() -> CustomOperators {
