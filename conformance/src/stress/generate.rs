@@ -301,7 +301,8 @@ impl Builder {
                 let x = self.float(None)?;
                 let scale = self.number(0.25);
                 let zero = self.add_constant(Tensor::scalar(3i8));
-                let quantize = QuantizeLinear { axis: 1, block_size: 0, element: None, saturate: true };
+                let quantize =
+                    QuantizeLinear { axis: 1, block_size: 0, element: None, saturate: true, precision: None };
                 let q = self.one(quantize, &[x, scale, zero])?;
                 let dequantize = DequantizeLinear { axis: 1, block_size: 0 };
                 self.one(dequantize, &[q, scale, zero])?;

@@ -139,6 +139,9 @@ pub(crate) fn lower_quantize(
     if node.element(0)? != ElementType::F32 {
         return Err(Unsupported::ElementType(node.element(0)?));
     }
+    if let Some(precision) = op.precision.filter(|&precision| precision != ElementType::F32) {
+        return Err(Unsupported::Attribute { name: "precision", value: precision.to_string() });
+    }
     into_bytes(cpu, node.output(0)?.element, given(node, op.axis, op.block_size)?)
 }
 

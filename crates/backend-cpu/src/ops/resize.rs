@@ -28,6 +28,7 @@ fn nearest(mode: NearestMode) -> kernel::NearestMode {
         NearestMode::RoundPreferCeil => K::RoundPreferCeil,
         NearestMode::Floor => K::Floor,
         NearestMode::Ceil => K::Ceil,
+        NearestMode::CeilWhenShrinking => K::CeilWhenShrinking,
     }
 }
 

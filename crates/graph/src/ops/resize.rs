@@ -69,6 +69,8 @@ pub enum NearestMode {
     RoundPreferCeil,
     Floor,
     Ceil,
+    /// Up to opset 10, which has no word for it: up where the axis shrinks, down where it grows.
+    CeilWhenShrinking,
 }
 
 /// What sizes mean for the aspect ratio, ONNX's words.
@@ -114,6 +116,7 @@ impl NearestMode {
             Self::RoundPreferCeil => "round_prefer_ceil",
             Self::Floor => "floor",
             Self::Ceil => "ceil",
+            Self::CeilWhenShrinking => "ceil_when_shrinking",
         }
     }
 }

@@ -50,7 +50,10 @@ impl State {
 /// The quantization that a `QuantizeLinear` or `DequantizeLinear` says.
 fn parameters(graph: &Graph, node: &Node) -> Option<Quantization> {
     let (axis, block) = match &node.op {
-        Op::QuantizeLinear(op) => (op.axis, op.block_size),
+        // Typed values are made in single precision.
+        Op::QuantizeLinear(op) if op.precision.is_none_or(|p| p == ElementType::F32) => {
+            (op.axis, op.block_size)
+        }
         Op::DequantizeLinear(op) => (op.axis, op.block_size),
         _ => return None,
     };
@@ -180,7 +183,7 @@ mod tests {
     /// Quantizes to uint8.
     fn quantize(b: &mut Build, name: &str, x: ValueId, scale: f32, zero: u8) -> ValueId {
         let parameters = [b.number(scale), b.constant(Tensor::scalar(zero))];
-        let op = QuantizeLinear { axis: 1, block_size: 0, element: None, saturate: true };
+        let op = QuantizeLinear { axis: 1, block_size: 0, element: None, saturate: true, precision: None };
         b.node(name, op, &[x, parameters[0], parameters[1]])
     }
 

@@ -264,6 +264,7 @@ impl Scope {
                 block_size: q.block.unwrap_or(0),
                 element: Some(element),
                 saturate: true,
+                precision: None,
             };
             let inputs = vec![Some(id), Some(scale), Some(zero)];
             self.node(&format!("{name}.stored"), op.into(), inputs, &[Some(raw)]);

@@ -23,6 +23,8 @@ pub enum NearestMode {
     RoundPreferCeil,
     Floor,
     Ceil,
+    /// Not ONNX's: up where the axis shrinks, down where it grows.
+    CeilWhenShrinking,
 }
 
 /// How values between elements are made.
@@ -118,8 +120,13 @@ impl Table {
             outside,
             is_identity: false,
         };
+        let mut options = *options;
+        if options.interpolation == Interpolation::Nearest(NearestMode::CeilWhenShrinking) {
+            let mode = if axis.scale < 1.0 { NearestMode::Ceil } else { NearestMode::Floor };
+            options.interpolation = Interpolation::Nearest(mode);
+        }
         for &x in &originals {
-            table.push(x, axis.input, options, shrink);
+            table.push(x, axis.input, &options, shrink);
         }
         table
     }
@@ -220,7 +227,8 @@ fn nearest(x: f32, mode: NearestMode) -> f32 {
         NearestMode::RoundPreferFloor if x == x.floor() + 0.5 => x.floor(),
         // Halves away from zero.
         NearestMode::RoundPreferFloor | NearestMode::RoundPreferCeil => x.round(),
-        NearestMode::Floor => x.floor(),
+        // A table takes one of the others by its axis.
+        NearestMode::Floor | NearestMode::CeilWhenShrinking => x.floor(),
         NearestMode::Ceil => x.ceil(),
     }
 }

@@ -40,6 +40,7 @@ pub(super) fn cases() -> Vec<Case> {
     };
     use ElementType::{F32, U8};
     use ResizeMode::{Cubic, Linear, Nearest};
+    let by_direction = Resize { nearest: NearestMode::CeilWhenShrinking, ..op(Nearest, Asymmetric) };
     let floor = Resize { nearest: NearestMode::Floor, ..op(Nearest, Asymmetric) };
     let mut cropped = sized(
         "part of a picture",
@@ -54,6 +55,7 @@ pub(super) fn cases() -> Vec<Case> {
     vec![
         scaled("twice by nearest", floor.clone(), F32, &[1, 3, 4, 5], &[1.0, 1.0, 2.0, 2.0]),
         scaled("nearest of bytes", floor, U8, &[1, 2, 3, 7], &[1.0, 1.0, 3.0, 0.5]),
+        scaled("nearest of old", by_direction, F32, &[1, 2, 4, 5], &[1.0, 1.0, 0.6, 1.7]),
         sized("nearest half pixel", op(Nearest, HalfPixel), F32, &[1, 2, 5, 4], &[1, 2, 7, 9]),
         sized(
             "nearest upper",

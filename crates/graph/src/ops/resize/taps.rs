@@ -93,6 +93,13 @@ impl Resize {
         let index = match self.nearest {
             NearestMode::Floor => floor,
             NearestMode::Ceil => ceil,
+            NearestMode::CeilWhenShrinking => {
+                if axis.scale < 1.0 {
+                    ceil
+                } else {
+                    floor
+                }
+            }
             NearestMode::RoundPreferFloor => {
                 if position - floor <= 0.5 {
                     floor

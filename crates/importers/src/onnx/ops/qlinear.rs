@@ -115,7 +115,7 @@ fn finish(
     let y = n.step("real", op, inputs);
     let scale = n.input(scale)?;
     let zero = n.optional(zero)?;
-    let op = QuantizeLinear { axis: 1, block_size: 0, element: None, saturate: true };
+    let op = QuantizeLinear { axis: 1, block_size: 0, element: None, saturate: true, precision: None };
     n.emit(op, vec![Some(y), Some(scale), zero])
 }
 

@@ -1,6 +1,6 @@
 //! Quantization as operators of its own.
 
-use armet_graph::ops::{DequantizeLinear, DynamicQuantizeLinear, QuantizeLinear, Requantize};
+use armet_graph::ops::{Cast, DequantizeLinear, DynamicQuantizeLinear, QuantizeLinear, Requantize};
 use armet_tensor::ElementType;
 
 use super::{Entry, microsoft, onnx};
@@ -20,12 +20,15 @@ pub(super) const ENTRIES: &[Entry] = &[
 ];
 
 fn quantize(n: &mut NodeReader<'_, '_>) -> Read {
+    // Before version 23 nothing was said: single precision is closest to real numbers.
+    let precision = if n.version() < 23 { Some(ElementType::F32) } else { n.element("precision")? };
     n.ignore(&["precision"]);
     let op = QuantizeLinear {
         axis: n.int_or("axis", 1)?,
         block_size: n.size_or("block_size", 0)?,
         element: n.element("output_dtype")?,
         saturate: n.flag("saturate", true)?,
+        precision,
     };
     let inputs = n.inputs(2)?;
     n.emit(op, inputs)
@@ -34,9 +37,7 @@ fn quantize(n: &mut NodeReader<'_, '_>) -> Read {
 /// A value that is typed with the same parameters already stands for the real numbers.
 fn dequantize(n: &mut NodeReader<'_, '_>) -> Read {
     let op = DequantizeLinear { axis: n.int_or("axis", 1)?, block_size: n.size_or("block_size", 0)? };
-    if n.element("output_dtype")?.is_some_and(|t| t != ElementType::F32) {
-        return Err(n.unsupported("output_dtype"));
-    }
+    let wanted = n.element("output_dtype")?;
     let scale = n.constant(1)?;
     let zero = n.constant(2)?;
     if n.has_input(2) == zero.is_some()
@@ -51,5 +52,11 @@ fn dequantize(n: &mut NodeReader<'_, '_>) -> Read {
     if inputs.len() > 3 {
         return Err(Reason::Input { index: 3, what: "is not taken" }.into());
     }
-    n.emit(op, inputs)
+    match wanted {
+        Some(to) if to != ElementType::F32 => {
+            let real = n.step("real", op, inputs);
+            n.emit(Cast { to, saturate: true }, vec![Some(real)])
+        }
+        _ => n.emit(op, inputs),
+    }
 }

@@ -15,13 +15,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         let scales = [1.0, 1.0, height?, width?];
         let mode = mode(n)?;
         let (x, scales) = (n.input(0)?, n.vector("scales", &scales));
-        n.emit(floor_of_quotient(mode), vec![Some(x), None, Some(scales)])
+        n.emit(quotient(mode), vec![Some(x), None, Some(scales)])
     }),
     onnx("Upsample", 7, |n| {
         let scales = n.floats("scales")?.ok_or(Invalid::MissingAttribute("scales"))?;
         let mode = mode(n)?;
         let (x, scales) = (n.input(0)?, n.vector("scales", &scales));
-        n.emit(floor_of_quotient(mode), vec![Some(x), None, Some(scales)])
+        n.emit(quotient(mode), vec![Some(x), None, Some(scales)])
     }),
     onnx("Upsample", 9, scales_only),
     onnx("Resize", 10, scales_only),
@@ -38,12 +38,13 @@ fn mode(n: &NodeReader<'_, '_>) -> Read<ResizeMode> {
     n.choice("mode", ResizeMode::Nearest, &modes)
 }
 
-/// What versions below 11 did: a coordinate is divided by the scale and rounded down.
-fn floor_of_quotient(mode: ResizeMode) -> Resize {
+/// What versions below 11 did: a coordinate is divided by the scale; nearest rounds it down, and up where an axis shrinks, as
+/// onnxruntime does and the standard's cases of version 10 expect.
+fn quotient(mode: ResizeMode) -> Resize {
     Resize {
         mode,
         coordinate: CoordinateMode::Asymmetric,
-        nearest: NearestMode::Floor,
+        nearest: NearestMode::CeilWhenShrinking,
         cubic_coeff_a: -0.75,
         exclude_outside: false,
         extrapolation_value: 0.0,
@@ -56,7 +57,7 @@ fn floor_of_quotient(mode: ResizeMode) -> Resize {
 fn scales_only(n: &mut NodeReader<'_, '_>) -> Read {
     let mode = mode(n)?;
     let inputs = n.inputs(2)?;
-    n.emit(floor_of_quotient(mode), vec![inputs[0], None, inputs[1]])
+    n.emit(quotient(mode), vec![inputs[0], None, inputs[1]])
 }
 
 fn resize(n: &mut NodeReader<'_, '_>) -> Read {
