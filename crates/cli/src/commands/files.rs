@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use armet::{Tensor, npy};
+use armet::{Tensor, TensorError, npy};
 
 use crate::output;
 
@@ -30,7 +30,12 @@ impl<'a> Files<'a> {
 
     /// Writes a tensor; gives its file.
     pub(crate) fn save(&mut self, name: &str, tensor: &Tensor) -> anyhow::Result<PathBuf> {
-        let bytes = npy::write(tensor).with_context(|| format!("cannot save output {name}"))?;
+        let bytes = npy::write(tensor).map_err(|error| match error {
+            TensorError::Npy(why) => {
+                anyhow::anyhow!("cannot save {name}: {why}; leave --output out to see it")
+            }
+            other => anyhow::Error::new(other).context(format!("cannot save {name}")),
+        })?;
         let path = self.folder.join(self.name(name));
         std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)
@@ -63,6 +68,13 @@ impl<'a> Files<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn types_that_numpy_lacks_are_said() {
+        let tensor = Tensor::zeros(armet::ElementType::Bf16, [1]).unwrap();
+        let error = Files::new(Path::new("x")).save("y", &tensor).unwrap_err().to_string();
+        assert_eq!(error, "cannot save y: NumPy has no type for bfloat16; leave --output out to see it");
+    }
 
     #[test]
     fn every_value_has_a_file_of_its_own() {

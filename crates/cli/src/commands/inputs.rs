@@ -236,7 +236,7 @@ const NPY_MARK: &[u8] = b"\x93NUMPY";
 fn made_up(input: &ValueSpec, sizes: &mut Sizes) -> anyhow::Result<Tensor> {
     let ty = input.ty.tensor().with_context(|| format!("input {} is no tensor", input.name))?;
     let dims = ty.dims.as_ref().with_context(|| {
-        format!("input {} has no declared rank; give its shape with --shape {}=...", input.name, input.name)
+        format!("input {} has no declared rank; give its shape with --shape {}=SIZES", input.name, input.name)
     })?;
     let shape = sizes.complete(dims);
     fill(ty.element, shape).with_context(|| format!("cannot make up input {}", input.name))
@@ -258,6 +258,10 @@ fn fill(element: ElementType, shape: Shape) -> anyhow::Result<Tensor> {
             Tensor::new(shape, &(0..count).map(|i| f16::from_f32(fraction(i))).collect::<Vec<f16>>())?
         }
         ElementType::I64 => Tensor::new(shape, &(0..count).map(|i| (i % 2) as i64).collect::<Vec<i64>>())?,
+        ElementType::I16 => Tensor::new(shape, &(0..count).map(|i| (i % 2) as i16).collect::<Vec<i16>>())?,
+        ElementType::U16 => Tensor::new(shape, &(0..count).map(|i| (i % 2) as u16).collect::<Vec<u16>>())?,
+        ElementType::U32 => Tensor::new(shape, &(0..count).map(|i| (i % 2) as u32).collect::<Vec<u32>>())?,
+        ElementType::U64 => Tensor::new(shape, &(0..count).map(|i| (i % 2) as u64).collect::<Vec<u64>>())?,
         ElementType::I32 => Tensor::new(shape, &(0..count).map(|i| (i % 2) as i32).collect::<Vec<i32>>())?,
         ElementType::I8 => Tensor::new(shape, &(0..count).map(|i| (i % 2) as i8).collect::<Vec<i8>>())?,
         ElementType::U8 => Tensor::new(shape, &(0..count).map(|i| (i % 2) as u8).collect::<Vec<u8>>())?,
@@ -299,6 +303,10 @@ mod tests {
     fn integers_get_zero_and_one() {
         let tensor = fill(ElementType::I64, Shape::from([3])).unwrap();
         assert_eq!(tensor.to_i64(), Some(vec![0, 1, 0]));
+        for element in [ElementType::I16, ElementType::U16, ElementType::U32, ElementType::U64] {
+            let tensor = fill(element, Shape::from([3])).unwrap();
+            assert_eq!((tensor.element(), tensor.to_i64()), (element, Some(vec![0, 1, 0])));
+        }
         assert!(fill(ElementType::F32, Shape::from([usize::MAX, 2])).is_err());
     }
 }
