@@ -11,6 +11,7 @@ use armet::{
 use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 
+use crate::commands::inputs::Given;
 use crate::commands::sizes::Sizes;
 use crate::output::{Hint, Terminal, clean};
 
@@ -115,9 +116,15 @@ impl ModelOptions {
 
     /// Reads the model; remarks go to standard error.
     pub(crate) fn load(&self, terminal: &mut Terminal) -> anyhow::Result<Model> {
+        self.load_given(&[], terminal)
+    }
+
+    /// As [`ModelOptions::load`], with inputs that are given though the file may have values for them.
+    pub(crate) fn load_given(&self, given: &[Given], terminal: &mut Terminal) -> anyhow::Result<Model> {
         once("--shape", self.shape.iter().map(|(name, _)| name.as_str()))?;
         once("--dim", self.dim.iter().map(|(name, _)| name.as_str()))?;
-        let mut options = LoadOptions::default();
+        let inputs = given.iter().flat_map(Given::possible_names).collect();
+        let mut options = LoadOptions { inputs, ..LoadOptions::default() };
         for library in &self.operators {
             for mut operator in armet::load_operators(library)? {
                 operator.overrides = self.override_operators;

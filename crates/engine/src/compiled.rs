@@ -130,7 +130,8 @@ impl Compiled {
         Session::new(self.clone(), Arc::clone(&self.shared.engine.team))
     }
 
-    /// As [`Compiled::session`], on threads of its own rather than on those that the engine's sessions share.
+    /// As [`Compiled::session`], on threads of its own rather than on those that the engine's sessions share: at least one,
+    /// and at most as many as the engine has.
     pub fn session_with_threads(&self, threads: usize) -> Session {
         Session::new(self.clone(), Arc::new(Team::new(threads.clamp(1, self.shared.engine.threads().max(1)))))
     }

@@ -106,7 +106,7 @@ impl RequestError {
 pub struct Request {
     /// The inputs by name, in any order.
     pub inputs: Vec<(String, Value)>,
-    /// The moment from which on the results are of no use, also while it waits.
+    /// The moment from which on the results are of no use. A request that waits is ended when a worker turns to it.
     pub deadline: Option<Instant>,
     /// Where random operators start.
     pub seed: u64,

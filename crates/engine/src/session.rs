@@ -112,6 +112,9 @@ impl Session {
             return Ok(());
         }
         let graph = self.compiled.graph();
+        if types.len() != graph.inputs().len() {
+            return Err(RunError::Count { given: types.len(), expected: graph.inputs().len() });
+        }
         for (&id, (element, shape)) in graph.inputs().iter().zip(types) {
             if let Some(ty) = graph.value(id).ty.tensor() {
                 check_type(&graph.value(id).name, ty, *element, shape)?;
@@ -137,6 +140,12 @@ impl Session {
         if let Some((given, _)) = inputs.iter().find(|(given, _)| !names().any(|n| n == *given)) {
             let expected = names().collect::<Vec<_>>().join(", ");
             return Err(RunError::UnknownInput { given: (*given).to_owned(), expected });
+        }
+        let repeated = |(at, (name, _)): &(usize, &(&str, ValueRef<'_>))| {
+            inputs[..*at].iter().any(|(before, _)| before == name)
+        };
+        if let Some((_, (name, _))) = inputs.iter().enumerate().find(repeated) {
+            return Err(RunError::RepeatedInput((*name).to_owned()));
         }
         graph
             .inputs()

@@ -156,6 +156,7 @@ fn wrong_inputs_are_typed_errors_and_the_session_lives_on() {
         let unknown = RunError::UnknownInput { given: "pixels".into(), expected: input.into() };
         assert_eq!(refused(&[("pixels", &good)]), unknown);
         assert_eq!(refused(&[(input, &good), ("pixels", &good)]), unknown);
+        assert_eq!(refused(&[(input, &good), (input, &good)]), RunError::RepeatedInput(input.into()));
 
         let bytes = Tensor::zeros(ElementType::U8, shape).unwrap();
         let is_type = |error: &RunError, actual: &str| matches!(error, RunError::InputType { name, actual: found, .. } if name == input && found == actual);

@@ -180,6 +180,17 @@ pub enum RunError {
     /// An input was not given.
     #[error("input {0} was not given")]
     MissingInput(String),
+    /// An input was given more than once.
+    #[error("input {0} was given more than once")]
+    RepeatedInput(String),
+    /// Types for another number of inputs than the model has.
+    #[error("the model has {expected} inputs, and types of {given} were given")]
+    Count {
+        /// How many were given.
+        given: usize,
+        /// How many there are.
+        expected: usize,
+    },
     /// A name that is no input of the model.
     #[error("the model has no input {given}; it has {}", some(.expected))]
     UnknownInput {

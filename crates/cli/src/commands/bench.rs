@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Res
     let root = Root::machine();
     let before = ProcessMemory::read(&root);
     let started = Instant::now();
-    let model = arguments.model.load(terminal)?;
+    let model = arguments.model.load_given(&arguments.input, terminal)?;
     let compiled = arguments.model.compile(&model)?;
     let made_up = [Given::random()];
     let given = if arguments.input.is_empty() { &made_up[..] } else { &arguments.input };

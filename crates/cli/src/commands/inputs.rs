@@ -31,6 +31,11 @@ impl Given {
     pub(crate) fn random() -> Self {
         Self("random".to_owned())
     }
+
+    /// What may be the name of an input: all in front of any of the equals signs.
+    pub(crate) fn possible_names(&self) -> impl Iterator<Item = String> + '_ {
+        self.0.match_indices('=').map(|(at, _)| self.0[..at].to_owned())
+    }
 }
 
 pub(crate) fn parse(text: &str) -> Result<Given, String> {

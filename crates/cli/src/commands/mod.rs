@@ -8,7 +8,7 @@ pub(crate) mod ocr;
 pub(crate) mod run;
 
 mod files;
-mod inputs;
+pub(crate) mod inputs;
 mod network;
 mod report;
 pub(crate) mod sizes;

@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, terminal: &mut Terminal) -> anyhow::Result<u8> {
     let started = Instant::now();
-    let model = arguments.model.load(terminal)?;
+    let model = arguments.model.load_given(&arguments.input, terminal)?;
     let load = started.elapsed();
     let compiled = arguments.model.compile(&model)?;
     let settings = arguments.model.settings();
