@@ -141,10 +141,10 @@ pub(crate) struct AttributeProto {
 /// A constant tensor of which only some elements are written down; the others are zero.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct SparseTensorProto {
-    /// [count]; its name is the tensor's.
+    /// `[count]`; its name is the tensor's.
     #[prost(message, optional, tag = "1")]
     pub(crate) values: Option<TensorProto>,
-    /// [count] of places in the flat tensor, or [count, rank] of coordinates; ascending.
+    /// `[count]` of places in the flat tensor, or `[count, rank]` of coordinates; ascending.
     #[prost(message, optional, tag = "2")]
     pub(crate) indices: Option<TensorProto>,
     #[prost(int64, repeated, tag = "3")]
