@@ -167,10 +167,10 @@ pub fn infer(graph: &mut Graph) -> Result<Inference, GraphError> {
                 if outputs.iter().skip(types.len()).any(Option::is_some) {
                     let node = graph.node(id);
                     let source = InferError::Mismatch(format!(
-                        "{} gives {} results, and the node wants {}",
+                        "the node names {} results, and {} gives only {}",
+                        outputs.len(),
                         node.op.name(),
-                        types.len(),
-                        outputs.len()
+                        types.len()
                     ));
                     return Err(GraphError::Infer {
                         node: node.name.clone(),
