@@ -51,7 +51,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Measured> {
     refuses(&Half { what: "an operator without a method", package: "armet-graph", code: "E0046" })?;
     fs::write(folder.join(ADDED), whole)?;
     refuses(&Half { what: "a backend without an answer", package: "armet-backend-cpu", code: "E0004" })?;
-    insert(&folder.join(BACKEND), "Op::Trilu(_)", " | Op::Probe(_)")?;
+    insert(&folder.join(BACKEND), "| Op::Det(_)", " | Op::Probe(_)")?;
     let (well, words) = check(bench, &folder, "armet-backend-cpu")?;
     if !well {
         wrong.push(format!("the whole operator does not compile: {words}"));
