@@ -104,6 +104,12 @@ fn outcome(stages: &[&Arc<Stage>]) -> Outcome {
     Outcome::Agreed { kernels: steps().map(|s| s.kernel.clone()).collect() }
 }
 
+/// What a panic said.
+pub fn panic_words(panic: &(dyn std::any::Any + Send)) -> &str {
+    let words = panic.downcast_ref::<String>().map(String::as_str);
+    words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
+}
+
 /// Compares a result to what it should be.
 ///
 /// # Errors

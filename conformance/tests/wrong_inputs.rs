@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use armet_backend_cpu::Cpu;
-use armet_conformance::{Outcome, check_case};
+use armet_conformance::{Outcome, check_case, panic_words};
 use armet_graph::ops::numbers;
 use armet_graph::{Case, Numbers, OpKind, Tolerance};
 use armet_kernels::isa::Isas;
@@ -102,9 +102,7 @@ fn wrong_inputs_are_errors_and_others_have_their_meaning() {
                     }
                     Ok(Err(_)) => refused += 1,
                     Err(panic) => {
-                        let words = panic.downcast_ref::<String>().map(String::as_str);
-                        let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
-                        let words = words.unwrap_or_default();
+                        let words = panic_words(panic.as_ref());
                         faults.push(format!("{} {} ({}): panic: {words}", kind.name(), case.name, inputs()));
                     }
                 }

@@ -41,10 +41,8 @@ pub fn serve(engine: &armet::Engine) -> Result<(), String> {
 
 fn guarded(engine: &armet::Engine, folder: &Path, case: &Case) -> Verdict {
     let run = std::panic::AssertUnwindSafe(|| run(engine, folder, case));
-    std::panic::catch_unwind(run).unwrap_or_else(|panic| {
-        let words = panic.downcast_ref::<String>().map(String::as_str);
-        let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
-        Verdict::Failed { why: format!("panic: {words}") }
+    std::panic::catch_unwind(run).unwrap_or_else(|panic| Verdict::Failed {
+        why: format!("panic: {}", crate::panic_words(panic.as_ref())),
     })
 }
 

@@ -7,8 +7,8 @@ use armet::{CompileSettings, Engine, Model, PASSES, ValueRef, graph_text};
 use armet_graph::{Graph, Value, evaluate_graph};
 use armet_tensor::{ElementType, Tensor};
 
+use super::gap;
 use super::generate::{Sample, generate};
-use super::{gap, words};
 
 /// Floats may differ by this share of the largest number: sums are taken in other orders, and a difference grows on its way.
 fn tolerance(sample: &Sample) -> f64 {
@@ -57,7 +57,7 @@ impl Ways {
     fn fault(&self, sample: &Sample) -> Option<String> {
         let guarded = |f: &dyn Fn() -> Result<Vec<Value>, String>| {
             catch_unwind(AssertUnwindSafe(f))
-                .unwrap_or_else(|panic| Err(format!("panic: {}", words(panic.as_ref()))))
+                .unwrap_or_else(|panic| Err(format!("panic: {}", crate::panic_words(panic.as_ref()))))
         };
         let wanted = guarded(&|| evaluate_graph(&sample.graph, &sample.inputs, 0).map_err(|e| e.to_string()));
         let wanted = match wanted {
@@ -157,7 +157,7 @@ pub fn check(first: u64, count: u64, heard: &mut dyn FnMut(u64)) -> Result<Seen,
         let sample = match catch_unwind(|| generate(seed)) {
             Ok(sample) => sample,
             Err(panic) => {
-                let what = format!("an operator panics by meaning: {}", words(panic.as_ref()));
+                let what = format!("an operator panics by meaning: {}", crate::panic_words(panic.as_ref()));
                 seen.faults.push(Fault { seed, what, graph: String::new() });
                 continue;
             }

@@ -63,12 +63,6 @@ pub fn angle(wanted: &Value, found: &Value) -> f64 {
     if cosine.is_finite() { 1.0 - cosine } else { APART }
 }
 
-/// What a panic said.
-fn words(panic: &(dyn std::any::Any + Send)) -> &str {
-    let words = panic.downcast_ref::<String>().map(String::as_str);
-    words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
-}
-
 /// Bytes of memory that this process occupies.
 ///
 /// # Errors

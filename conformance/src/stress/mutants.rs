@@ -14,7 +14,7 @@ use armet_graph::{Numbers, Value};
 use armet_tensor::{ElementType, Tensor};
 use serde::Serialize;
 
-use super::{resident_bytes, words};
+use super::resident_bytes;
 
 /// No mutant of these small models needs longer.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -80,7 +80,8 @@ pub fn check(cases: &Path, first: u64, count: u64, heard: &mut dyn FnMut(&Seen))
                     Ok(End::NotRun) => seen.not_run += 1,
                     Ok(End::Ran) => seen.ran += 1,
                     Err(panic) => {
-                        let what = format!("{}: panic: {}", file.display(), words(panic.as_ref()));
+                        let what =
+                            format!("{}: panic: {}", file.display(), crate::panic_words(panic.as_ref()));
                         seen.faults.push((seed, what));
                     }
                 }

@@ -391,9 +391,7 @@ impl StageState {
         seed: u64,
         probe: &mut dyn Probe,
     ) -> Result<(), RunError> {
-        if self.core.arena.len() < self.core.stage.arena_bytes {
-            self.core.arena = at_least(std::mem::take(&mut self.core.arena), self.core.stage.arena_bytes)?;
-        }
+        self.core.arena = at_least(std::mem::take(&mut self.core.arena), self.core.stage.arena_bytes)?;
         self.core.run(inputs, options, team, seed, probe)?;
         if self.core.stage.rest.is_none() {
             return Ok(());

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use armet_graph::TensorType;
 use armet_graph::ops::{Binary, BinaryKind, Conv, GlobalPool, MatMul, PoolKind, Unary, UnaryKind};
+use armet_kernels::conv::ConvShape;
 use armet_kernels::conv_int8::{ConvInt8, ConvInt8Options, PackedConvInt8};
 use armet_kernels::elementwise::Broadcast;
 use armet_kernels::gemm_int8::{Int8Epilogue, Int8Output, Int8Slice, PackedInt8, Stage, gemm_int8};
+use armet_kernels::isa::Isas;
 use armet_kernels::layout::ChannelOrder;
 use armet_kernels::quantize::{self as kernel, GlobalAverage, Quantized, QuantizedBinary, QuantizedOperand};
 use armet_runtime::{Bindings, CompileContext, CompileError, Lowered, NodeView, Unsupported};
@@ -146,7 +148,7 @@ impl Finish {
     }
 }
 
-fn slice<'a>(b: &Bindings<'a>, index: usize, signed: bool) -> Int8Slice<'a> {
+pub(super) fn slice<'a>(b: &Bindings<'a>, index: usize, signed: bool) -> Int8Slice<'a> {
     if signed { Int8Slice::I8(b.input(index)) } else { Int8Slice::U8(b.input(index)) }
 }
 
@@ -173,16 +175,7 @@ pub(super) fn conv(cpu: Cpu, op: &Conv, node: NodeView<'_>) -> Result<Lowered, U
     let isas = cpu.isas;
     let name = node.node().name.clone();
     Ok(packed(move |context: &CompileContext<'_>| {
-        let failed = |reason: String| CompileError::Backend { backend: Cpu::ID, node: name.clone(), reason };
-        let form =
-            format!("conv int8 groups {} dilation {} {zeros:?} {isas:?}", shape.groups, shape.dilation_w);
-        let pack = context.packs.get(&weights, &form, || {
-            let pack = |slice: Int8Slice<'_>| PackedConvInt8::pack(isas, &shape, slice, &zeros);
-            with_slice(&weights, pack).map(Arc::new).map_err(|e| failed(e.to_string()))
-        })?;
-        let options = ConvInt8Options { is_input_signed: signed, ..ConvInt8Options::default() };
-        let conv =
-            ConvInt8::from_packed(Arc::clone(&pack), &shape, options).map_err(|e| failed(e.to_string()))?;
+        let conv = prepare_conv(context, isas, &name, &weights, &shape, &zeros, signed)?;
         let scratch = conv.scratch_length();
         Ok((format!("conv_{}", conv.packed().kernel()), scratch, move |b: &mut Bindings<'_>| {
             let (y, scratch) = (finish.output(b), b.scratch());
@@ -231,9 +224,78 @@ pub(super) fn matmul(cpu: Cpu, op: &MatMul, node: NodeView<'_>) -> Result<Lowere
     }))
 }
 
+/// A convolution whose weights are packed once for the model.
+pub(super) fn prepare_conv(
+    context: &CompileContext<'_>,
+    isas: Isas,
+    name: &str,
+    weights: &Tensor,
+    shape: &ConvShape,
+    zeros: &[i32],
+    signed: bool,
+) -> Result<ConvInt8, CompileError> {
+    let failed = |reason: String| CompileError::Backend { backend: Cpu::ID, node: name.to_owned(), reason };
+    let form = format!("conv int8 groups {} dilation {} {zeros:?} {isas:?}", shape.groups, shape.dilation_w);
+    let pack = context.packs.get(weights, &form, || {
+        let pack = |slice: Int8Slice<'_>| PackedConvInt8::pack(isas, shape, slice, zeros);
+        with_slice(weights, pack).map(Arc::new).map_err(|e| failed(e.to_string()))
+    })?;
+    let options = ConvInt8Options { is_input_signed: signed, ..ConvInt8Options::default() };
+    ConvInt8::from_packed(Arc::clone(&pack), shape, options).map_err(|e| failed(e.to_string()))
+}
+
+/// What `ConvInteger` and `MatMulInteger` ask of their operands.
+pub(super) struct Integers {
+    /// Whether the data are int8 rather than uint8.
+    pub(super) signed: bool,
+    /// Zero points of the weights; empty where all are zero.
+    pub(super) zeros: Vec<i32>,
+}
+
+impl Integers {
+    /// Those of data (input 0), weights (1), and their zero points (2 and 3). The zero point of the data comes from their
+    /// own quantization in each run, one for the whole tensor; `several` says that there are more, `unknown` what must be
+    /// known of the weights.
+    pub(super) fn of(
+        node: NodeView<'_>,
+        weights: &Tensor,
+        several: &str,
+        unknown: &'static str,
+    ) -> Result<Self, Unsupported> {
+        let signed = match node.element(0)? {
+            ElementType::I8 => true,
+            ElementType::U8 => false,
+            other => return Err(Unsupported::ElementType(other)),
+        };
+        if !matches!(weights.element(), ElementType::I8 | ElementType::U8) {
+            return Err(Unsupported::ElementType(weights.element()));
+        }
+        if node.has_input(2) && node.shape(2)?.elements() != 1 {
+            return refuse(several);
+        }
+        let zeros: Vec<i32> = match node.constant(3) {
+            Some(tensor) => {
+                let ints = tensor.to_i64().ok_or(Unsupported::ElementType(tensor.element()))?;
+                ints.into_iter().map(|zero| zero as i32).collect()
+            }
+            None if node.has_input(3) => return Err(Unsupported::NotConstant(unknown)),
+            None => Vec::new(),
+        };
+        let zeros = if zeros.iter().all(|&zero| zero == 0) { Vec::new() } else { zeros };
+        Ok(Self { signed, zeros })
+    }
+
+    /// The data and their zero point in a run.
+    pub(super) fn data<'a>(&self, b: &Bindings<'a>) -> (Int8Slice<'a>, i32) {
+        let zero = b.optional_bytes(2).and_then(|zero| zero.first().copied());
+        let zero = zero.map_or(0, |zero| if self.signed { i32::from(zero as i8) } else { i32::from(zero) });
+        (slice(b, 0, self.signed), zero)
+    }
+}
+
 pub(super) fn pack_matrix(
     context: &CompileContext<'_>,
-    isas: armet_kernels::isa::Isas,
+    isas: Isas,
     name: &str,
     weights: &Tensor,
     (k, n): (usize, usize),
@@ -310,7 +372,7 @@ pub(super) fn unary(op: &Unary, node: NodeView<'_>) -> Result<Lowered, Unsupport
     let function = super::unary::function(op.kind).ok_or(Unsupported::Operator("this function"))?;
     table(node, "quantized_table", move |x| {
         let mut y = [0.0];
-        let isas = armet_kernels::isa::Isas::only(&[armet_kernels::isa::Isa::Scalar]);
+        let isas = Isas::only(&[armet_kernels::isa::Isa::Scalar]);
         armet_kernels::elementwise::unary(
             isas,
             &armet_kernels::threads::Team::single(),
